@@ -19,6 +19,7 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 								: sizeof(parts->header);
 	const unsigned char *ident = parts->header.e_ident;
 	const char *bytes = NULL;
+	bool known;
 	int r = elf_file_map(parts->file, 0, size, &bytes, error);
 
 	if (r < 0)
@@ -32,10 +33,11 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 			"cut short: an ELF header at offset 0 has %zu bytes, of which %zu are left",
 			sizeof(parts->header), size);
 	module->machine = parts->header.e_machine;
-	if (ident[EI_DATA] == ELFDATA2MSB && module->machine != EM_X86_64)
+	known = elf_machine_find(module->machine);
+	if (ident[EI_DATA] == ELFDATA2MSB && !known)
 		module->machine = __builtin_bswap16(module->machine);
-	module->readable = module->machine == EM_X86_64 ||
-			   (ident[EI_CLASS] == ELFCLASS64 && ident[EI_DATA] == ELFDATA2LSB);
+	module->readable =
+		known || (ident[EI_CLASS] == ELFCLASS64 && ident[EI_DATA] == ELFDATA2LSB);
 	return 0;
 }
 
@@ -161,6 +163,7 @@ static int read_content(
 		return r;
 	module->info_allocated =
 		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
+	module->has_init_trampoline = parts->found[ELF_INIT_TRAMPOLINE].any;
 	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
 	if (elf_undefined_read(parts, &module->versions, module->memory, &module->undefined,
 		    &module->undefined_count) < 0)
@@ -413,10 +416,12 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error)
 {
+	const struct elf_kernel kernel = { .version = version };
+
 	if (!module->readable)
 		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
 	for (enum elf_stage stage = ELF_STAGE_FILE; stage < ELF_STAGE_COUNT; stage++) {
-		int r = elf_defects_find(&module->defects, version, stage, NULL, error);
+		int r = elf_defects_find(&module->defects, &kernel, stage, NULL, error);
 
 		if (r < 0)
 			return r;
@@ -424,8 +429,8 @@ int elf_module_check_format(
 	return 0;
 }
 
-int elf_module_check_relocations(
-	const struct elf_module *module, unsigned int version, struct error *error)
+int elf_module_try_relocations(const struct elf_module *module, unsigned int version,
+	const struct elf_absent *absent, struct error *error)
 {
 	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
 	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
@@ -445,7 +450,13 @@ int elf_module_check_relocations(
 		return r;
 	memcpy(&parts.header, bytes, sizeof(parts.header));
 	r = elf_parts_read(&parts, error);
-	return r < 0 ? r : elf_relocations_check(&parts, version, error);
+	return r < 0 ? r : elf_relocations_check(&parts, version, absent, error);
+}
+
+int elf_module_check_relocations(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	return elf_module_try_relocations(module, version, NULL, error);
 }
 
 int elf_module_bytes(

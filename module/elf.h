@@ -156,21 +156,21 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 /*
  * Checks what the kernel demands of the file's format: headers, sections, symbol tables and
  * exports. The demands differ by kernel version: @version is major << 8 | minor, such as 0x0601, or
- * 0 if it is not known. Reads nothing. Returns 0 when the file meets them; else @error says what
- * the kernel objects to and where, and the code tells the kernel's answer:
- *   -ENOEXEC, -EINVAL, -EEXIST: exactly this;
- *   -EAGAIN: ENOEXEC, or the module loads: that depends on the version, which is not known, or on
- *   what the kernel's distribution backported;
- *   -E2BIG: ENOMEM, because no machine has the memory that the file asks for;
- *   -EFAULT: this version does not check it, would read or write what is not there, and may load
+ * 0 if it is not known; the kernel's options are not known. Reads nothing. Returns 0 when the file
+ * meets them; else @error says what the kernel objects to and where, and the code tells the
+ * kernel's answer: -ENOEXEC, -EINVAL, -EEXIST: exactly this; -EAGAIN: ENOEXEC, or the module loads:
+ * that depends on the version or an option, which is not known, or on what the kernel's
+ * distribution backported; -E2BIG: ENOMEM, because no machine has the memory that the file asks
+ * for; -EFAULT: this version does not check it, would read or write what is not there, and may load
  *   the module or crash.
  */
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
 
 /*
- * The same for the relocations of a module for x86-64; the whole file is read again. Returns 0 for
- * other machines, and another negative errno (-EIO, -ENOMEM …) when the file cannot be read.
+ * The same for the relocations of a module for x86-64 or arm64; the whole file is read again.
+ * -ERANGE: ENOEXEC, or the module loads, by where the kernel puts it. Returns 0 for other machines,
+ * and another negative errno (-EIO, -ENOMEM …) when the file cannot be read.
  */
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;

@@ -2,8 +2,8 @@
 /*
  * The kernel's checks of a module file's format, version by version, in the order in which the
  * kernel does them: Linux kernel/module/main.c, load_module() and what it calls. The checks that
- * all versions do, and without which nothing can be read, are in elf_file.c; relocations are at the
- * end of this file.
+ * all versions do, and without which nothing can be read, are in elf_file.c; relocations are in
+ * elf_relocations.c, and what differs between machines in elf_machines.c.
  *
  * Facts are from the sources of 6.1, 6.12, 7.2 and 7.3. A rule that came in between two of them is
  * taken to hold from the release that its history names, as said at each; else from the later one.
@@ -18,37 +18,31 @@
 
 #include "common/hash.h"
 
-/* A kernel's version, as elf_module_check_format() has it. */
-#define V(major, minor) ((major) << 8 | (minor))
-
 /* module_enforce_rwx_sections(), of 5.7. */
-#define SINCE_RWX V(5, 7)
+#define SINCE_RWX ELF_VERSION(5, 7)
 /* struct kernel_symbol has a name space. */
-#define SINCE_NAME_SPACES V(5, 4)
+#define SINCE_NAME_SPACES ELF_VERSION(5, 4)
 /* Sections are counted and struct module is measured since then (elf_validity_check()). */
-#define SINCE_UNIQUE V(6, 4)
+#define SINCE_UNIQUE ELF_VERSION(6, 4)
 /* elf_validity_cache_secstrings() and the others, in place of one function. */
-#define SINCE_SPLIT V(6, 12)
+#define SINCE_SPLIT ELF_VERSION(6, 12)
 /* elf_validity_cache_strtab(). */
-#define SINCE_STRTAB V(6, 13)
+#define SINCE_STRTAB ELF_VERSION(6, 13)
 /* elf_validity_cache_index_versions(). */
-#define SINCE_EXTENDED V(6, 14)
+#define SINCE_EXTENDED ELF_VERSION(6, 14)
 /*
  * check_export_symbol_sections(): one table of exports, with flags that tell the GPL-only ones; 7.2
  * has it, 6.12 not, and it is younger than 7.0.
  */
-#define SINCE_FLAGS V(7, 2)
+#define SINCE_FLAGS ELF_VERSION(7, 2)
 
-#define NOT_CHECKED "this kernel does not check it and would read what is not there"
+#define SHN_LIVEPATCH 0xff20 /* include/uapi/linux/elf.h */
 
-#define SHF_RELA_LIVEPATCH 0x00100000 /* include/uapi/linux/elf.h */
-#define SHN_LIVEPATCH      0xff20
-
-/* MODULES_LEN of arch/x86/include/asm/pgtable_64_types.h with KASLR is 1008 MiB. */
-#define MODULE_SPACE ((uint64_t) 1008 << 20)
-/* PERCPU_MODULE_RESERVE of include/linux/percpu.h, and the largest alignment there. */
+/* PERCPU_MODULE_RESERVE of include/linux/percpu.h. */
 #define PERCPU_SPACE ((uint64_t) 8 << 10)
-#define PAGE_SIZE_4K ((uint64_t) 4096)
+
+/* scs_patch() of arch/arm64/kernel/patch-scs.c is of 6.2. */
+#define SINCE_SHADOW_STACKS ELF_VERSION(6, 2)
 
 #define CRC_SIZE         4
 #define EXPORT_FIELDS    3 /* of struct kernel_symbol since SINCE_NAME_SPACES */
@@ -69,6 +63,7 @@ static bool is_covered(const struct elf_defects *defects, unsigned int from, uns
 	for (const struct elf_defect *earlier = defects->first; earlier; earlier = earlier->next)
 		if (earlier->stage == defects->stage && earlier->from <= from &&
 			(!earlier->before || (before && before <= earlier->before)) &&
+			!earlier->option && !earlier->page_kib && earlier->code != -EAGAIN &&
 			(defects->stage != ELF_STAGE_SYMBOLS || ++count == SYMBOL_LIMIT))
 			return true;
 	return false;
@@ -112,6 +107,19 @@ _printf_(5, 6) static void mind(struct elf_defects *defects, unsigned int from, 
 	add_defect(defects, &wanted, text);
 }
 
+/* As @wanted has it. */
+_printf_(3, 4) static void mind_as(
+	struct elf_defects *defects, const struct elf_defect *wanted, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	add_defect(defects, wanted, text);
+}
+
 /* Kernels refuse it since @since, and read it without a check before. */
 _printf_(3, 4) static void mind_since(
 	struct elf_defects *defects, unsigned int since, const char *format, ...)
@@ -126,11 +134,13 @@ _printf_(3, 4) static void mind_since(
 	add_defect(defects, &wanted, text);
 }
 
-/* Some versions mind it and others do not, and it is not known which one this kernel is. */
-static int minds_maybe(const struct elf_defect *defect, struct error *error)
+/* Some kernels mind it and others do not, and it is not known which of them this one is. */
+static int minds_maybe(const struct elf_defect *defect, unsigned int version, struct error *error)
 {
 	char from[32] = "", before[32] = "";
 
+	if (version || !(defect->from || defect->before))
+		return error_set(error, -EAGAIN, "%s", defect->text);
 	if (defect->from)
 		(void) snprintf(from, sizeof(from), " from %u.%u on", defect->from >> 8,
 			defect->from & 0xff);
@@ -140,33 +150,49 @@ static int minds_maybe(const struct elf_defect *defect, struct error *error)
 	return error_set(error, -EAGAIN, "%s (kernels%s%s)", defect->text, from, before);
 }
 
-int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
-	uint32_t *symbol, struct error *error)
+/* Whether such a kernel minds, as far as that is known of it. */
+static enum proof_option minds(const struct elf_defect *defect, const struct elf_kernel *kernel)
+{
+	unsigned int page_kib = kernel->options ? kernel->options->page_kib : 0;
+	enum proof_option option = elf_kernel_option(kernel, defect->option);
+
+	if (kernel->version && (kernel->version < defect->from ||
+				       (defect->before && kernel->version >= defect->before)))
+		return PROOF_NO;
+	if (option == PROOF_NO || (page_kib && page_kib < defect->page_kib))
+		return PROOF_NO;
+	if (option == PROOF_UNKNOWN || (defect->page_kib && !page_kib) || defect->code == -EAGAIN)
+		return PROOF_UNKNOWN;
+	return !kernel->version && (defect->from || defect->before) ? PROOF_UNKNOWN : PROOF_YES;
+}
+
+int elf_defects_find(const struct elf_defects *defects, const struct elf_kernel *kernel,
+	enum elf_stage stage, uint32_t *symbol, struct error *error)
 {
 	const struct elf_defect *maybe = NULL;
 
 	for (const struct elf_defect *defect = defects->first; defect; defect = defect->next) {
-		bool hangs = !version && (defect->from || defect->before);
+		enum proof_option answer;
 
 		if (defect->stage != stage || (symbol && defect->symbol < *symbol))
 			continue;
-		if (version &&
-			(version < defect->from || (defect->before && version >= defect->before)))
+		answer = minds(defect, kernel);
+		if (answer == PROOF_NO)
 			continue;
 		/* Each of the symbols counts, in their order; else all versions' refusal first. */
-		if (hangs && !symbol) {
+		if (answer == PROOF_UNKNOWN && !symbol) {
 			maybe = maybe ? maybe : defect;
 			continue;
 		}
 		if (symbol)
 			*symbol = defect->symbol;
-		if (hangs)
-			return minds_maybe(defect, error);
-		if (version && version < defect->checked_from)
-			return error_set(error, -EFAULT, "%s; " NOT_CHECKED, defect->text);
+		if (answer == PROOF_UNKNOWN)
+			return minds_maybe(defect, kernel->version, error);
+		if (kernel->version && kernel->version < defect->checked_from)
+			return error_set(error, -EFAULT, "%s; " ELF_NOT_CHECKED, defect->text);
 		return error_set(error, defect->code, "%s", defect->text);
 	}
-	return maybe ? minds_maybe(maybe, error) : 0;
+	return maybe ? minds_maybe(maybe, kernel->version, error) : 0;
 }
 
 void elf_defects_free(struct elf_defects *defects)
@@ -193,7 +219,7 @@ static void mind_beyond(const struct elf_parts *parts, struct elf_defects *defec
 {
 	if (!elf_section_in_file(parts, section))
 		mind(defects, 0, before, -EFAULT,
-			"%s at offset %llu, %llu bytes, goes beyond the file's %llu; " NOT_CHECKED,
+			"%s at offset %llu, %llu bytes, goes beyond the file's %llu; " ELF_NOT_CHECKED,
 			what, ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
 }
 
@@ -222,7 +248,7 @@ static void check_section_names(const struct elf_parts *parts, struct elf_defect
 		if (!always && section->sh_name >= parts->size - names->sh_offset)
 			mind(defects, 0, section->sh_type == SHT_NULL ? 0 : SINCE_SPLIT, -EFAULT,
 				"the name of section %u is at %u of %llu bytes of "
-				"names; " NOT_CHECKED,
+				"names; " ELF_NOT_CHECKED,
 				i, section->sh_name, ull(parts->names_size));
 	}
 }
@@ -237,7 +263,7 @@ static void check_info(const struct elf_parts *parts, struct elf_defects *defect
 			"it has %u sections .modinfo where the kernel wants one", found->count);
 	if (found->any && !section->sh_size)
 		mind(defects, 0, 0, -EFAULT,
-			"its section .modinfo at offset %llu is empty; " NOT_CHECKED,
+			"its section .modinfo at offset %llu is empty; " ELF_NOT_CHECKED,
 			ull(section->sh_offset));
 	if (found->any)
 		mind_beyond(parts, defects, 0, "its section .modinfo", section);
@@ -301,7 +327,7 @@ static void check_extended_versions(const struct elf_parts *parts, struct elf_de
 	if (!elf_section_in_file(parts, &parts->sections[crcs_index]) ||
 		!elf_section_in_file(parts, &parts->sections[names_index])) {
 		mind(defects, SINCE_EXTENDED, 0, -EFAULT,
-			"its extended symbol versions go beyond the file's %llu bytes; " NOT_CHECKED,
+			"its extended symbol versions go beyond the file's %llu bytes; " ELF_NOT_CHECKED,
 			ull(parts->size));
 		return;
 	}
@@ -375,26 +401,97 @@ static void check_symbol_names(const struct elf_parts *parts, struct elf_defects
 
 /* ---- when it lays out the module's memory: ELF_STAGE_LAYOUT */
 
+/* module_frob_arch_sections() of arm64 needs these, and gives them flags of its own. */
+static void check_machine_sections(const struct elf_parts *parts, struct elf_defects *defects)
+{
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
+
+	for (const struct elf_machine_section *wanted = machine ? machine->sections : NULL;
+		wanted && wanted->name; wanted++) {
+		unsigned int count = 0;
+
+		if (wanted->stage != defects->stage)
+			continue;
+		for (unsigned int i = 1; i < parts->header.e_shnum; i++)
+			count += strcmp(elf_section_name(parts, i), wanted->name) == 0;
+		/* Room is made in the last one, and find_section() gives the first. */
+		if (count > 1 && wanted->stage == ELF_STAGE_FINALIZE)
+			mind_as(defects,
+				&(struct elf_defect){ .option = wanted->option, .code = -EFAULT },
+				"it has %u sections %s; this kernel does not check it and would "
+				"write elsewhere",
+				count, wanted->name);
+		else if (!count)
+			mind_as(defects,
+				&(struct elf_defect){ .option = wanted->option, .code = -ENOEXEC },
+				"it has no section %s, in which the kernel makes room for far "
+				"jumps",
+				wanted->name);
+	}
+}
+
+/*
+ * count_plts() of arch/arm64/kernel/module-plts.c reads sections and symbols by their indexes, the
+ * symbols from the last table.
+ */
+static void check_counting(const struct elf_parts *parts, struct elf_defects *defects)
+{
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
+	const struct elf_defect wanted = { .option = ELF_OPTION_PLTS, .code = -EFAULT };
+
+	if (!machine || !machine->counts_branches)
+		return;
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		bool beyond =
+			section->sh_type == SHT_RELA && section->sh_info >= parts->header.e_shnum;
+
+		if (beyond)
+			mind_as(defects, &wanted,
+				"section %u (%s) has relocations of section %u, of "
+				"%u; " ELF_NOT_CHECKED,
+				i, shown_name(parts, i), section->sh_info, parts->header.e_shnum);
+		else if (section->sh_type == SHT_SYMTAB &&
+			 section->sh_size < parts->sections[parts->symtab].sh_size)
+			mind_as(defects, &wanted,
+				"section %u (%s) is a further symbol table, and a shorter "
+				"one; " ELF_NOT_CHECKED,
+				i, shown_name(parts, i));
+		else
+			continue;
+		return;
+	}
+}
+
+/* The machine may have set other flags before: those sections have them here, or count apart. */
 static void check_flags(const struct elf_parts *parts, struct elf_defects *defects)
 {
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
 	const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
 
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const struct elf_machine_section *set;
+		struct elf_defect wanted = { .from = SINCE_RWX, .code = -ENOEXEC };
+
 		if ((parts->sections[i].sh_flags & both) != both)
 			continue;
-		mind(defects, SINCE_RWX, 0, -ENOEXEC, "section %u (%s) can be written and executed",
-			i, shown_name(parts, i));
+		set = machine ? elf_machine_section(machine, elf_section_name(parts, i)) : NULL;
+		wanted.option = set ? set->no_room : ELF_OPTION_NONE;
+		mind_as(defects, &wanted, "section %u (%s) can be written and executed", i,
+			shown_name(parts, i));
 		mind(defects, 0, SINCE_RWX, -EFAULT,
 			"section %u (%s) can be written and executed, which kernels before 5.7 "
 			"refuse only where that check was brought back to them",
 			i, shown_name(parts, i));
-		return;
+		if (!wanted.option)
+			return;
 	}
 }
 
 /* layout_sections(): sizes are added up in 32 bits, alignments are taken for powers of two. */
 static void check_layout(const struct elf_parts *parts, struct elf_defects *defects)
 {
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
 	uint64_t total = 0;
 
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
@@ -406,7 +503,7 @@ static void check_layout(const struct elf_parts *parts, struct elf_defects *defe
 		if (section->sh_type == SHT_NULL && !elf_section_in_file(parts, section))
 			mind(defects, 0, 0, -EFAULT,
 				"section %u without a type, at offset %llu, %llu bytes, goes beyond "
-				"the file's %llu; " NOT_CHECKED,
+				"the file's %llu; " ELF_NOT_CHECKED,
 				i, ull(section->sh_offset), ull(section->sh_size),
 				ull(parts->size));
 		else if (align & (align - 1) || align > UINT32_MAX)
@@ -422,7 +519,7 @@ static void check_layout(const struct elf_parts *parts, struct elf_defects *defe
 		else
 			total = ((total + align - 1) & ~(align - 1)) + section->sh_size;
 	}
-	if (total > MODULE_SPACE)
+	if (machine && total > machine->space)
 		mind(defects, 0, 0, -E2BIG,
 			"it takes %llu MiB of memory, more than modules can have",
 			ull(total >> 20));
@@ -449,13 +546,13 @@ static void check_struct(const struct elf_parts *parts, struct elf_defects *defe
 	struct elf_span span;
 	size_t place;
 
-	if (parts->header.e_machine != EM_X86_64 ||
+	if (!elf_machine_find(parts->header.e_machine) ||
 		elf_section_map(parts, index, &span, &ignored) < 0 ||
 		span.size < STRUCT_NAME_OFFSET + STRUCT_NAME_SIZE)
 		return;
 	if (!memchr(span.data + STRUCT_NAME_OFFSET, '\0', STRUCT_NAME_SIZE)) {
 		mind(defects, 0, 0, -EFAULT,
-			"its name in struct module at offset %llu has no end; " NOT_CHECKED,
+			"its name in struct module at offset %llu has no end; " ELF_NOT_CHECKED,
 			ull(parts->sections[index].sh_offset + STRUCT_NAME_OFFSET));
 		return;
 	}
@@ -471,22 +568,26 @@ static void check_struct(const struct elf_parts *parts, struct elf_defects *defe
 			ull(parts->sections[index].sh_offset + place));
 }
 
-/* percpu_modalloc(), and pcpu_alloc() of mm/percpu.c. */
+/* percpu_modalloc() cuts the alignment to a page; pcpu_alloc() of mm/percpu.c wants powers of two.
+ */
 static void check_percpu(const struct elf_parts *parts, struct elf_defects *defects)
 {
+	static const char text[] = "its section .data..percpu has %llu bytes and alignment %llu, "
+				   "more than modules can have";
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
 	unsigned int index = parts->found[ELF_PERCPU].allocated;
 	const Elf64_Shdr *section = &parts->sections[index];
 	uint64_t align = section->sh_addralign;
+	uint64_t page_kib = !machine ? 4 : machine->page_kib ? machine->page_kib : 64;
+	struct elf_defect wanted = { .code = -E2BIG };
+	bool odd = align & (align - 1);
 
 	if (!index || !section->sh_size)
 		return;
-	if (align > PAGE_SIZE_4K)
-		align = PAGE_SIZE_4K;
-	if (section->sh_size > PERCPU_SPACE || (align && align & (align - 1)))
-		mind(defects, 0, 0, -E2BIG,
-			"its section .data..percpu has %llu bytes and alignment %llu, more than "
-			"modules can have",
-			ull(section->sh_size), ull(section->sh_addralign));
+	if (odd && align > 4096 && align <= page_kib << 10)
+		wanted.page_kib = align > 16384 ? 64 : 16;
+	if (section->sh_size > PERCPU_SPACE || (odd && (align < 4096 || wanted.page_kib)))
+		mind_as(defects, &wanted, text, ull(section->sh_size), ull(align));
 	else if (section->sh_type != SHT_NOBITS)
 		mind_beyond(parts, defects, 0, "its section .data..percpu", section);
 }
@@ -522,7 +623,7 @@ static void check_exports(const struct elf_parts *parts, struct elf_defects *def
 
 		if (index && other && parts->sections[other].sh_size / tables[i].other_size < count)
 			mind(defects, tables[i].from, tables[i].before, -EFAULT,
-				"%s has fewer entries than %s, which has %llu; " NOT_CHECKED,
+				"%s has fewer entries than %s, which has %llu; " ELF_NOT_CHECKED,
 				shown_name(parts, other), shown_name(parts, index), ull(count));
 	}
 }
@@ -609,6 +710,29 @@ static void check_relocation_sections(const struct elf_parts *parts, struct elf_
 	}
 }
 
+/* ---- behind the relocations: ELF_STAGE_FINALIZE */
+
+/* module_finalize() of arch/arm64/kernel/module.c, which since 7.3 refuses what it cannot patch. */
+static void check_unwind_tables(const struct elf_parts *parts, struct elf_defects *defects)
+{
+	const struct elf_machine *machine = elf_machine_find(parts->header.e_machine);
+
+	for (unsigned int i = 1; machine && machine->unwind && i < parts->header.e_shnum; i++) {
+		if (strcmp(elf_section_name(parts, i), machine->unwind) != 0)
+			continue;
+		mind_as(defects,
+			&(struct elf_defect){ .from = SINCE_SHADOW_STACKS,
+				.option = ELF_OPTION_SHADOW_STACKS,
+				.code = -EAGAIN },
+			"by its section %s a kernel with "
+			"CONFIG_UNWIND_PATCH_PAC_INTO_SCS changes its code on processors "
+			"without pointer authentication, and newer ones refuse what they "
+			"cannot change: that is not checked here",
+			machine->unwind);
+		return;
+	}
+}
+
 /* ---- at last: ELF_STAGE_SYSFS */
 
 /* Whether /sys/module/NAME/sections has a file for it: sect_empty() of kernel/module/internal.h. */
@@ -667,6 +791,8 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 		{ check_strings, ELF_STAGE_FILE },
 		{ check_symbol_names, ELF_STAGE_FILE },
 		{ check_versions, ELF_STAGE_FILE },
+		{ check_machine_sections, ELF_STAGE_LAYOUT },
+		{ check_counting, ELF_STAGE_LAYOUT },
 		{ check_flags, ELF_STAGE_LAYOUT },
 		{ check_layout, ELF_STAGE_LAYOUT },
 		{ check_struct, ELF_STAGE_LAYOUT },
@@ -675,301 +801,18 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects)
 		{ check_export_relocations, ELF_STAGE_LAYOUT },
 		{ check_places, ELF_STAGE_SYMBOLS },
 		{ check_relocation_sections, ELF_STAGE_RELOCATIONS },
+		{ check_unwind_tables, ELF_STAGE_FINALIZE },
+		{ check_machine_sections, ELF_STAGE_FINALIZE },
 		{ check_shown_names, ELF_STAGE_SYSFS },
 	};
+	struct elf_parts seen;
 
+	if (elf_parts_frob(parts, &seen) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		defects->stage = steps[i].stage;
-		steps[i].check(parts, defects);
+		steps[i].check(steps[i].stage == ELF_STAGE_FILE ? parts : &seen, defects);
 	}
+	free(seen.copied);
 	return defects->no_memory ? -ENOMEM : 0;
-}
-
-/* ---- relocations */
-
-/*
- * Relocations of a module for x86-64 are tried as Linux kernel/module/main.c (apply_relocations())
- * and arch/x86/kernel/module.c (apply_relocate_add()) apply them: of known types, onto zeros,
- * without overflow. No kernel checks that symbols exist and that places lie within their section:
- * -EFAULT.
- *
- * A kernel whose version is not known is taken for a new one here: the unknown version is a doubt
- * of its own, and every module that a compiler makes today has what only kernels before 4.19 object
- * to.
- */
-
-/* .data..percpu is relocated before it is copied; 7.2 does it, 6.12 does not. */
-#define SINCE_PERCPU V(7, 2)
-/* R_X86_64_PC64 came with relative kernel symbols, of 4.19. */
-#define SINCE_PC64 V(4, 19)
-/* R_X86_64_PLT32 is taken as R_X86_64_PC32 (b21ebf2fb4cd), of 4.16. */
-#define SINCE_PLT32 V(4, 16)
-/* Places have to be zero (eda9cec4c9a1), of 4.15. */
-#define SINCE_ZERO V(4, 15)
-
-/* The range that modules are loaded into: MODULES_VADDR to MODULES_END, as distances from 2^64. */
-#define MODULES_LOWEST  (-(int64_t) 0x80000000)
-#define MODULES_HIGHEST (-(int64_t) 0x1000000)
-
-/* No sum of offsets in a file comes near this. */
-#define OFFSET_LIMIT ((int64_t) 1 << 48)
-
-/* All of what is relocated: no kernel has room for more. */
-#define TARGET_LIMIT ((uint64_t) 1 << 30)
-
-/*
- * How many more relocations and bytes a file may ask for. Only a file whose sections share their
- * bytes asks for more.
- */
-struct budget {
-	uint64_t relocations;
-	uint64_t bytes;     /* of sections that are relocated */
-	struct error doubt; /* the first type that this kernel may not know; "" */
-};
-
-struct target {
-	const struct elf_parts *parts;
-	unsigned int relocations; /* section */
-	unsigned int section;
-	uint64_t size;
-	const char *bytes;      /* or NULL: no bytes in the file, all zero */
-	unsigned char *written; /* a bit for each byte */
-	unsigned int version;
-	struct budget *budget;
-};
-
-static size_t size_of_type(uint64_t type)
-{
-	switch (type) {
-	case R_X86_64_64:
-	case R_X86_64_PC64:
-		return 8;
-	case R_X86_64_32:
-	case R_X86_64_32S:
-	case R_X86_64_PC32:
-	case R_X86_64_PLT32:
-		return 4;
-	default:
-		return 0;
-	}
-}
-
-enum fit { FITS, FITS_NEVER, FITS_SOMETIMES };
-
-/* Does every value, none or some of them fit into 32 bits? */
-static enum fit fit_value(
-	const struct elf_parts *parts, const Elf64_Rela *relocation, const Elf64_Sym *symbol)
-{
-	uint64_t type = ELF64_R_TYPE(relocation->r_info);
-	int64_t sum = (int64_t) (symbol->st_value + (uint64_t) relocation->r_addend);
-	int64_t least = type == R_X86_64_32 ? 0 : INT32_MIN;
-	int64_t most = type == R_X86_64_32 ? (int64_t) UINT32_MAX : INT32_MAX;
-	int64_t low = sum, high = sum;
-
-	if (type != R_X86_64_32 && type != R_X86_64_32S)
-		return FITS;
-	if (symbol->st_shndx != SHN_ABS) {
-		if (sum > OFFSET_LIMIT || sum < -OFFSET_LIMIT)
-			return FITS_NEVER;
-		/*
-		 * The kernel's symbols lie lower, those of CPUs may lie at 0: the addend alone is
-		 * judged.
-		 */
-		if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
-			symbol->st_shndx == parts->found[ELF_PERCPU].allocated)
-			return FITS;
-		/* A section that is not loaded is far away, in the kernel's copy of the file. */
-		if (!elf_section_is_loaded(parts, symbol->st_shndx) &&
-			symbol->st_shndx != parts->symtab && symbol->st_shndx != parts->strtab)
-			return FITS_NEVER;
-		low += MODULES_LOWEST;
-		high += MODULES_HIGHEST;
-	}
-	if (low >= least && high <= most)
-		return FITS;
-	return high < least || low > most ? FITS_NEVER : FITS_SOMETIMES;
-}
-
-/* The bits for up to 8 bytes; they reach into two bytes of target.written. */
-static unsigned int bits_of(uint64_t offset, size_t size)
-{
-	return ((1u << size) - 1) << offset % 8;
-}
-
-static bool is_zero(const struct target *target, uint64_t offset, size_t size)
-{
-	static const char zeros[8];
-	unsigned int bits = bits_of(offset, size);
-
-	return (!target->bytes || memcmp(target->bytes + offset, zeros, size) == 0) &&
-	       !(target->written[offset / 8] & bits) &&
-	       !(target->written[offset / 8 + 1] & bits >> 8);
-}
-
-/* The offset of a relocation in the file, for messages. */
-static unsigned long long place_of(const struct target *target, size_t index)
-{
-	return target->parts->sections[target->relocations].sh_offset + index * sizeof(Elf64_Rela);
-}
-
-/* The kernel reads the symbol whatever the type. */
-static int check_index(const struct target *target, size_t index, const Elf64_Rela *relocation,
-	struct error *error)
-{
-	if (ELF64_R_SYM(relocation->r_info) < target->parts->symbol_count)
-		return 0;
-	return error_set(error, -EFAULT,
-		"the relocation at offset %llu is of symbol %llu, of %zu; this kernel does "
-		"not check it and would read what is not there",
-		place_of(target, index), ull(ELF64_R_SYM(relocation->r_info)),
-		target->parts->symbol_count);
-}
-
-static int check_value(const struct target *target, size_t index, const Elf64_Rela *relocation,
-	struct error *error)
-{
-	uint64_t type = ELF64_R_TYPE(relocation->r_info);
-	Elf64_Sym symbol;
-	int r = check_index(target, index, relocation, error);
-
-	if (r < 0)
-		return r;
-	elf_symbol_at(target->parts, ELF64_R_SYM(relocation->r_info), &symbol);
-	switch (fit_value(target->parts, relocation, &symbol)) {
-	case FITS_NEVER:
-		return error_set(error, -ENOEXEC,
-			"the relocation at offset %llu, of type %llu, has a value that is too "
-			"large for it",
-			place_of(target, index), ull(type));
-	case FITS_SOMETIMES:
-		return error_set(error, -EFAULT,
-			"the relocation at offset %llu, of type %llu, has a value that may be too "
-			"large for it: it depends on where the kernel puts the module",
-			place_of(target, index), ull(type));
-	default:
-		return 0;
-	}
-}
-
-static int check_relocation(const struct target *target, size_t index, const Elf64_Rela *relocation,
-	struct error *error)
-{
-	uint64_t type = ELF64_R_TYPE(relocation->r_info);
-	uint64_t offset = relocation->r_offset;
-	unsigned int since = type == R_X86_64_PLT32  ? SINCE_PLT32
-			     : type == R_X86_64_PC64 ? SINCE_PC64
-						     : 0;
-	size_t size = size_of_type(type);
-	int r;
-
-	if (type == R_X86_64_NONE)
-		return check_index(target, index, relocation, error);
-	if (!size)
-		return error_set(error, -ENOEXEC,
-			"the relocation at offset %llu is of type %llu, which the kernel does not "
-			"know",
-			place_of(target, index), ull(type));
-	if (offset > target->size || size > target->size - offset)
-		return error_set(error, -EFAULT,
-			"the relocation at offset %llu is for place %llu of section %u, which has "
-			"%llu bytes; this kernel does not check it and would write elsewhere",
-			place_of(target, index), ull(offset), target->section, ull(target->size));
-	if (target->version < since && !*target->budget->doubt.text)
-		(void) error_set(&target->budget->doubt, -EAGAIN,
-			"the relocation at offset %llu is of type %llu, which Linux takes since "
-			"%u.%u, and an older kernel only where its distribution backported that",
-			place_of(target, index), ull(type), since >> 8, since & 0xff);
-	r = check_value(target, index, relocation, error);
-	if (r < 0)
-		return r;
-	if (!is_zero(target, offset, size))
-		return error_set(error, target->version < SINCE_ZERO ? -EFAULT : -ENOEXEC,
-			"the relocation at offset %llu is for place %llu of section %u, which is "
-			"not zero",
-			place_of(target, index), ull(offset), target->section);
-	target->written[offset / 8] |= (unsigned char) bits_of(offset, size);
-	target->written[offset / 8 + 1] |= (unsigned char) (bits_of(offset, size) >> 8);
-	return 0;
-}
-
-static int check_relocated(struct target *target, struct error *error)
-{
-	_cleanup_free_ unsigned char *written = NULL;
-	const Elf64_Shdr *section = &target->parts->sections[target->section];
-	struct budget *budget = target->budget;
-	struct elf_span relocations, bytes;
-	size_t count;
-	int r = elf_section_map(target->parts, target->relocations, &relocations, error);
-
-	if (r < 0)
-		return r;
-	r = elf_section_map(target->parts, target->section, &bytes, error);
-	if (r < 0)
-		return r;
-	target->size = section->sh_size;
-	count = relocations.size / sizeof(Elf64_Rela);
-	if (target->size > TARGET_LIMIT || !count)
-		return 0;
-	/* Linkers give each section one of relocations; a thousand for one would take minutes. */
-	if (count > budget->relocations || target->size > budget->bytes)
-		return error_set(error, -EFAULT,
-			"its relocations at offset %llu lie upon others or relocate what others "
-			"do: they are not looked at",
-			place_of(target, 0));
-	budget->relocations -= count;
-	budget->bytes -= target->size;
-	if (section->sh_type != SHT_NOBITS)
-		target->bytes = bytes.size == target->size ? bytes.data : NULL;
-	written = calloc(target->size / 8 + 2, 1);
-	if (!written)
-		return error_set_errno(error, -ENOMEM, "%llu bytes of section %u",
-			ull(target->size), target->section);
-	target->written = written;
-	for (size_t i = 0; i < count; i++) {
-		Elf64_Rela relocation;
-
-		memcpy(&relocation, relocations.data + i * sizeof(relocation), sizeof(relocation));
-		r = check_relocation(target, i, &relocation, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Whether apply_relocations() skips it. */
-static bool is_skipped(const struct elf_parts *parts, unsigned int section, unsigned int version)
-{
-	const Elf64_Shdr *header = &parts->sections[section];
-
-	if (header->sh_type != SHT_RELA || header->sh_flags & SHF_RELA_LIVEPATCH ||
-		header->sh_info >= parts->header.e_shnum)
-		return true;
-	if (header->sh_info == parts->found[ELF_PERCPU].allocated)
-		return !header->sh_info || version < SINCE_PERCPU;
-	return !elf_section_is_loaded(parts, header->sh_info);
-}
-
-int elf_relocations_check(const struct elf_parts *parts, unsigned int known, struct error *error)
-{
-	unsigned int version = known ? known : UINT_MAX;
-	struct budget budget = { parts->size / sizeof(Elf64_Rela), TARGET_LIMIT, { "", "" } };
-
-	if (parts->header.e_machine != EM_X86_64)
-		return 0;
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		struct target target = { .parts = parts,
-			.relocations = i,
-			.section = parts->sections[i].sh_info,
-			.version = version,
-			.budget = &budget };
-		int r;
-
-		if (is_skipped(parts, i, version))
-			continue;
-		r = check_relocated(&target, error);
-		if (r < 0)
-			return r;
-	}
-	/* Nothing worse was found. */
-	return *budget.doubt.text ? error_set(error, -EAGAIN, "%s", budget.doubt.text) : 0;
 }

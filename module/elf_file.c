@@ -219,6 +219,7 @@ static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_KFLAGSTAB] = "__kflagstab",
 	[ELF_KSYMTAB_STRINGS] = "__ksymtab_strings",
 	[ELF_PERCPU] = ".data..percpu",
+	[ELF_INIT_TRAMPOLINE] = INIT_TRAMPOLINE,
 };
 
 /* The ELF header and the table of sections. */
@@ -429,7 +430,7 @@ static void plan_reading(const struct elf_parts *parts)
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		count += plan_section(parts, wanted[i], &ranges[count]);
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++)
-		if (i != ELF_PERCPU)
+		if (i != ELF_PERCPU && i != ELF_INIT_TRAMPOLINE)
 			count += plan_section(parts, parts->found[i].any, &ranges[count]);
 	read_ahead(parts, ranges, count);
 }

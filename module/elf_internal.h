@@ -11,6 +11,7 @@
 
 #include "common/arena.h"
 #include "module/elf.h"
+#include "module/proof.h"
 
 /* struct module of 64-bit machines begins with an enum and a list_head. */
 #define STRUCT_NAME_OFFSET 24
@@ -187,6 +188,7 @@ enum elf_known {
 	ELF_KFLAGSTAB,
 	ELF_KSYMTAB_STRINGS,
 	ELF_PERCPU,
+	ELF_INIT_TRAMPOLINE,
 	ELF_KNOWN_COUNT,
 };
 
@@ -252,7 +254,28 @@ int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
 	struct arena *memory, struct elf_undefined **ret, size_t *ret_count) _must_check_;
 
-/* ---- elf_check.c: what versions of the kernel mind beyond that */
+/* ---- elf_machines.c: the differences between machines */
+
+/* A kernel's version, as elf_module_check_format() has it. */
+#define ELF_VERSION(major, minor) ((major) << 8 | (minor))
+
+/* A kernel, as far as its rules for a file hang on it. */
+struct elf_kernel {
+	unsigned int version;                 /* 0: not known */
+	const struct kernel_options *options; /* NULL: not known */
+};
+
+/* Options of the kernel that a rule may hang on. */
+enum elf_option {
+	ELF_OPTION_NONE,
+	ELF_OPTION_PLTS,          /* on arm64: it moves far calls to PLTs */
+	ELF_OPTION_FTRACE,        /* and has trampolines to its tracer, */
+	ELF_OPTION_INIT_FTRACE,   /* one of them for init functions, */
+	ELF_OPTION_NO_INIT_ROOM,  /* or makes no room for that one; */
+	ELF_OPTION_SHADOW_STACKS, /* it patches code to use them */
+};
+
+enum proof_option elf_kernel_option(const struct elf_kernel *kernel, enum elf_option which);
 
 /* When the kernel looks: what it answers is what it minds first. */
 enum elf_stage {
@@ -260,9 +283,73 @@ enum elf_stage {
 	ELF_STAGE_LAYOUT,  /* then, when it lays out the module's memory */
 	ELF_STAGE_SYMBOLS, /* among the undefined symbols, in the order of the table */
 	ELF_STAGE_RELOCATIONS,
-	ELF_STAGE_SYSFS, /* at last */
+	ELF_STAGE_FINALIZE, /* what the machine does behind these */
+	ELF_STAGE_SYSFS,    /* at last */
 	ELF_STAGE_COUNT,
 };
+
+enum elf_relative {
+	ELF_ABSOLUTE,
+	ELF_TO_PLACE, /* the value is a distance from the place */
+	ELF_TO_PAGE,  /* from its page of 4 KiB, in such pages */
+};
+
+/* How the kernel applies a type of relocation. */
+struct elf_relocation_type {
+	bool known;
+	bool has_plt;     /* a place farther away in another section is reached by a PLT */
+	bool is_signed;   /* these bits */
+	uint8_t size;     /* bytes that are written; 0: none */
+	uint8_t relative; /* enum elf_relative */
+	uint8_t shift;    /* the value is moved to the right by these bits, */
+	uint8_t bits;     /* and has to fit into so many; 0: it is not checked */
+	uint16_t since;   /* the first version that knows it */
+};
+
+/* A section that a machine's kernel makes room in, and which therefore has to be there. */
+struct elf_machine_section {
+	const char *name;        /* NULL: no more */
+	enum elf_stage stage;    /* in which it is missed */
+	enum elf_option option;  /* with which it is */
+	enum elf_option no_room; /* with which no room is made in it, and it stays as it was */
+};
+
+struct elf_range {
+	int64_t low, high;
+};
+
+struct elf_machine {
+	uint16_t machine; /* e_machine */
+	const struct elf_relocation_type *types;
+	size_t type_count;
+	const struct elf_machine_section *sections;
+	unsigned int zero_since; /* places have to be zero since this version; 0: not at all */
+	uint64_t space;          /* bytes that modules can have */
+	/* Addresses of modules, and of the kernel's copy of a file that is loaded: below 2^64. */
+	struct elf_range modules, copy;
+	bool kernel_fits; /* where the kernel's own symbols lie is not known: their values fit */
+	/* Relocations of code are counted before anything is checked, to make room for PLTs. */
+	bool counts_branches;
+	const char *unwind;    /* the section by which it patches code; or NULL */
+	unsigned int page_kib; /* of a page; 0: options decide */
+};
+
+/* NULL: no machine whose modules are read whatever e_ident says. */
+const struct elf_machine *elf_machine_find(uint16_t machine);
+/* NULL where the kernel does not know it. */
+const struct elf_relocation_type *elf_machine_type(
+	const struct elf_machine *machine, uint64_t type);
+/* By its name; NULL: none that the machine makes room in. */
+const struct elf_machine_section *elf_machine_section(
+	const struct elf_machine *machine, const char *name);
+
+/* ---- elf_check.c: what versions of the kernel mind beyond that */
+
+#define ELF_NOT_CHECKED "this kernel does not check it and would read what is not there"
+
+#define INIT_TRAMPOLINE ".init.text.ftrace_trampoline"
+
+#define SHF_RELA_LIVEPATCH 0x00100000 /* include/uapi/linux/elf.h */
 
 /* A defect that a range of kernel versions objects to. */
 struct elf_defect {
@@ -270,6 +357,8 @@ struct elf_defect {
 	unsigned int from;   /* the first version, major << 8 | minor */
 	unsigned int before; /* the first later one that does not mind; 0: all later ones do */
 	unsigned int checked_from; /* before it: -EFAULT, for the kernel does not look */
+	enum elf_option option;    /* only kernels with it mind */
+	unsigned int page_kib;     /* only kernels whose pages are as large mind; 0: all */
 	int code;                  /* as elf_module_check_format() returns it */
 	enum elf_stage stage;
 	uint32_t symbol; /* index, in ELF_STAGE_SYMBOLS */
@@ -290,13 +379,31 @@ int elf_check(const struct elf_parts *parts, struct elf_defects *defects) _must_
  * The part of elf_module_check_format() that is looked at in @stage. Of symbols: the first from
  * index *@symbol on, which is set to its index; @symbol may be NULL.
  */
-int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
-	uint32_t *symbol, struct error *error) _must_check_;
+int elf_defects_find(const struct elf_defects *defects, const struct elf_kernel *kernel,
+	enum elf_stage stage, uint32_t *symbol, struct error *error) _must_check_;
 void elf_defects_free(struct elf_defects *defects);
 
+/*
+ * Gives @ret the parts as the kernel sees them behind module_frob_arch_sections(): sections that
+ * the machine makes room in have its type, flags and size. -ENOMEM. The caller frees ret->copied;
+ * the rest is borrowed from @parts.
+ */
+int elf_parts_frob(const struct elf_parts *parts, struct elf_parts *ret) _must_check_;
+
+/* ---- elf_relocations.c */
+
+/* Weak symbols that nothing exports, by their index, sorted. Their value is the one in the file. */
+struct elf_absent {
+	uint32_t *items;
+	size_t count;
+};
+
 /* 0, or what the kernel minds; reads the whole file. */
-int elf_relocations_check(
-	const struct elf_parts *parts, unsigned int known, struct error *error) _must_check_;
+int elf_relocations_check(const struct elf_parts *parts, unsigned int known,
+	const struct elf_absent *absent, struct error *error) _must_check_;
+/* elf_module_check_relocations(), knowing which symbols are absent. */
+int elf_module_try_relocations(const struct elf_module *module, unsigned int version,
+	const struct elf_absent *absent, struct error *error) _must_check_;
 
 /* ---- what is kept of an open module */
 
@@ -322,6 +429,7 @@ struct elf_module {
 	uint64_t struct_size;
 	uint64_t content_size; /* without a signature */
 	struct modinfo info;
+	bool has_init_trampoline;
 	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
 	struct elf_versions basic_versions;      /* of a file that has both forms */

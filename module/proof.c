@@ -13,8 +13,9 @@
 #define UNREADABLE_CURE   "make it readable and try again"
 #define FORMAT_CURE       "build or copy it again"
 #define VERSION_CURE      "give the kernel's release: its version decides what is checked in a file"
-#define BACKPORT_CURE                                                                              \
-	"build it with the compiler and binutils of that distribution, or try it on such a node"
+#define BACKPORT_CURE                                                                               \
+	"build it with that kernel's headers and its distribution's compiler and binutils, or try " \
+	"it on such a node"
 
 /* ---- findings */
 
@@ -273,7 +274,7 @@ static int add_defect(
 			without_prefix(error->text, elf_module_path(trial->module)));
 	if (code == -E2BIG)
 		answer = ENOMEM;
-	else if (code == -EFAULT)
+	else if (code == -EFAULT || code == -ERANGE)
 		answer = ENOEXEC;
 	return proof_add(trial, PROOF_REFUSAL, "format", answer, FORMAT_CURE, NULL, "%s%s%s",
 		prefix, without_prefix(error->text, elf_module_path(trial->module)),
@@ -283,7 +284,7 @@ static int add_defect(
 static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
 {
 	struct error error = { 0 };
-	int r = elf_defects_find(&trial->module->defects, trial->version, stage, NULL, &error);
+	int r = elf_defects_find(&trial->module->defects, &trial->rules, stage, NULL, &error);
 
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
@@ -305,7 +306,7 @@ int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *nex
 	while (*next < before) {
 		struct error error = { 0 };
 		int r = elf_defects_find(
-			&trial->module->defects, trial->version, ELF_STAGE_SYMBOLS, next, &error);
+			&trial->module->defects, &trial->rules, ELF_STAGE_SYMBOLS, next, &error);
 
 		if (r == 0)
 			*next = UINT32_MAX;
@@ -327,8 +328,14 @@ static int judge_relocations(struct proof_trial *trial)
 
 	if (r < 0 || !trial->whole)
 		return r;
-	r = elf_module_check_relocations(trial->module, trial->version, &error);
+	r = elf_module_try_relocations(trial->module, trial->version, &trial->absent, &error);
 	return r < 0 ? add_defect(trial, r, "damaged: ", &error) : 0;
+}
+
+/* post_relocation(), behind these. */
+static int judge_finalize(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_FINALIZE);
 }
 
 /* 1: no file that this kernel looks into. */
@@ -361,7 +368,7 @@ static int judge_file(struct proof_trial *trial)
 			       machine_text(machine, our_machine)) < 0
 			       ? -ENOMEM
 			       : 1;
-	r = elf_defects_find(&trial->module->defects, trial->version, ELF_STAGE_FILE, NULL, &error);
+	r = elf_defects_find(&trial->module->defects, &trial->rules, ELF_STAGE_FILE, NULL, &error);
 	if (r < 0 && add_defect(trial, r, "", &error) < 0)
 		return -ENOMEM;
 	/* After a doubt the kernel may look on. */
@@ -448,8 +455,24 @@ static size_t trimmed(const char *text)
 	return length;
 }
 
+/* Whether @text ends with the word by which asm/vermagic.h of the machine ends it. */
+static bool ends_with_machine(const char *text, uint16_t machine)
+{
+	size_t length = strlen(text);
+
+	for (const struct arch *arch = archs; arch->uname; arch++) {
+		size_t size = strlen(arch->vermagic);
+
+		if (arch->machine == machine && size && length > size &&
+			text[length - size - 1] == ' ' &&
+			strcmp(text + length - size, arch->vermagic) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* same_magic() of kernel/module/version.c. */
-static bool same_magic(const char *ours, const char *theirs, bool skip_release)
+static bool same_magic(const char *ours, const char *theirs, uint16_t machine, bool skip_release)
 {
 	size_t length;
 
@@ -458,11 +481,13 @@ static bool same_magic(const char *ours, const char *theirs, bool skip_release)
 		theirs += strcspn(theirs, " ");
 	}
 	/*
-	 * A kernel's own string ends with a space, or with the hash of a randomised layout. Of one
-	 * that does not the reader cut the end, and that says nothing then.
+	 * A kernel's own string ends with a space, with its machine, or with the hash of a
+	 * randomised layout. Of one that does not the reader cut the end, and that says nothing
+	 * then.
 	 */
 	length = strlen(theirs);
-	if ((length && theirs[length - 1] == ' ') || strstr(theirs, " RANDSTRUCT_"))
+	if ((length && theirs[length - 1] == ' ') || strstr(theirs, " RANDSTRUCT_") ||
+		ends_with_machine(theirs, machine))
 		return strcmp(ours, theirs) == 0;
 	return trimmed(ours) == trimmed(theirs) && strncmp(ours, theirs, trimmed(ours)) == 0;
 }
@@ -489,7 +514,8 @@ static int judge_vermagic(struct proof_trial *trial)
 			"symbol version agrees",
 			(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 	/* The extended form alone does not excuse another release. */
-	if (!same_magic(ours, theirs, trial->modversions && trial->module->has_basic)) {
+	if (!same_magic(ours, theirs, elf_module_machine(trial->module),
+		    trial->modversions && trial->module->has_basic)) {
 		trial->said_release = true;
 		return proof_add(trial, PROOF_REFUSAL, "vermagic", ENOEXEC, proof_rebuild(trial),
 			NULL, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
@@ -738,6 +764,7 @@ static int judge(struct proof_trial *trial)
 		proof_judge_symbols,
 		note_release,
 		judge_relocations,
+		judge_finalize,
 		proof_judge_duplicates,
 		judge_built_in,
 		judge_sysfs,
@@ -763,6 +790,7 @@ static int judge(struct proof_trial *trial)
 
 static int finish(struct proof_trial *trial, int r, struct proof *ret)
 {
+	free(trial->absent.items);
 	if (r < 0) {
 		proof_free(&trial->proof);
 		return r;
@@ -783,6 +811,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.whole = !set || set_reads_whole(set),
 		.name = elf_module_name(module),
 		.version = version_of(kernel),
+		.rules = { .version = version_of(kernel), .options = &kernel->options },
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),

@@ -65,6 +65,11 @@ struct kernel_options {
 	enum proof_option livepatch;       /* CONFIG_LIVEPATCH */
 	enum proof_option retpoline;       /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
 	enum proof_option lockdown; /* CONFIG_SECURITY_LOCKDOWN_LSM; not for proof_module() */
+	/* For arm64: CONFIG_ARM64_MODULE_PLTS (before 6.5), CONFIG_DYNAMIC_FTRACE, */
+	enum proof_option module_plts, dynamic_ftrace;
+	enum proof_option shadow_stacks;   /* CONFIG_UNWIND_PATCH_PAC_INTO_SCS */
+	enum proof_option init_trampoline; /* its own modules have a section for one */
+	unsigned int page_kib;             /* of a page; 0: not known */
 };
 
 /* Whether and how the kernel judges signatures. */
@@ -130,6 +135,9 @@ struct proof_kernel {
 };
 
 #define PROOF_VERSION(major, minor) ((unsigned int) (major) << 8 | (unsigned int) (minor))
+
+/* Sets what a module of the kernel's own shows of it, and no configuration does. */
+void kernel_options_of_module(const struct elf_module *own, struct kernel_options *ret);
 
 /* "6.1.0-56-amd64" as PROOF_VERSION(6, 1); 0 for what begins with no such numbers. */
 unsigned int proof_version(const char *krel);

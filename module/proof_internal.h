@@ -38,9 +38,11 @@ struct proof_trial {
 	const char *name;        /* for messages and the blacklist: that in .modinfo */
 	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
 	unsigned int version;    /* of the kernel's rules; 0: not known */
-	bool modversions;        /* the kernel's */
-	bool has_versions;       /* of a form that this kernel reads */
-	bool has_extended;       /* of the form that it prefers then */
+	struct elf_kernel rules; /* these, of the file's format */
+	struct elf_absent absent;
+	bool modversions;  /* the kernel's */
+	bool has_versions; /* of a form that this kernel reads */
+	bool has_extended; /* of the form that it prefers then */
 	const struct elf_versions
 		*basic;            /* what the kernel reads, in place of elf_module_versions() */
 	bool proprietary;          /* tainted by its licence, or by an exporter's */

@@ -395,18 +395,37 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 		export->symbol, exporter);
 }
 
+/* It keeps the value that it has in the file: mostly 0, which not everything can reach. */
+static int note_absent(struct proof_trial *trial, const struct elf_undefined *undefined)
+{
+	struct elf_absent *absent = &trial->absent;
+
+	if (!trial->exports_known)
+		return 0;
+	if (!absent->items) {
+		absent->items = calloc(trial->module->undefined_count, sizeof(*absent->items));
+		if (!absent->items)
+			return -ENOMEM;
+	}
+	absent->items[absent->count++] = undefined->index;
+	return 0;
+}
+
 /* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
 static int judge_export(struct proof_trial *trial, const struct proof_export *export,
-	const struct elf_symbol_version *wanted, bool weak)
+	const struct elf_symbol_version *wanted, const struct elf_undefined *undefined)
 {
 	size_t before;
 	int r;
 
-	if (trial->proprietary && (export->gpl || export->gpl_unknown))
-		return weak ? 0 : judge_hidden(trial, export);
+	if (trial->proprietary && (export->gpl || export->gpl_unknown)) {
+		if (!undefined->weak)
+			return judge_hidden(trial, export);
+		return export->gpl ? note_absent(trial, undefined) : 0;
+	}
 	trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
 	if (export->proprietary && trial->uses_gpl_only)
-		return weak ? 0 : judge_taint(trial, export);
+		return undefined->weak ? note_absent(trial, undefined) : judge_taint(trial, export);
 	if (export->proprietary && judge_taint(trial, export) < 0)
 		return -ENOMEM;
 	before = trial->proof.count;
@@ -436,16 +455,18 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 	struct proof_export export;
 
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
-	if (!find_export(trial, undefined->name, undefined->hash, &export))
-		return undefined->weak || is_ignored(trial, undefined->name)
-			       ? 0
-			       : judge_missing(trial, undefined->name);
+	if (!find_export(trial, undefined->name, undefined->hash, &export)) {
+		if (undefined->weak)
+			return note_absent(trial, undefined);
+		return is_ignored(trial, undefined->name) ? 0
+							  : judge_missing(trial, undefined->name);
+	}
 	if (trial->set && (export.member || !export.vmlinux) &&
 		set_use(trial->set, &export, undefined->weak) < 0)
 		return -ENOMEM;
 	if (trial->basic)
 		wanted = elf_versions_find(trial->basic, undefined->name, undefined->hash);
-	return judge_export(trial, &export, wanted, undefined->weak);
+	return judge_export(trial, &export, wanted, undefined);
 }
 
 int proof_judge_symbols(struct proof_trial *trial)

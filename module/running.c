@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/arch.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "common/path.h"
@@ -14,26 +15,36 @@
 /* ---- what a build knew of its kernel */
 
 #define FACTS_SIZE_LIMIT 65536
+#define USUAL_PAGE_KIB   4 /* where no other size is stated */
+
+#define INIT_TRAMPOLINE_KEY "init_trampoline"
 
 /* The names of an option: a kernel has one of them. */
 static const struct option_name {
 	const char *names[2];
-	size_t offset; /* in struct kernel_options */
+	size_t offset;    /* in struct kernel_options */
+	const char *only; /* said of kernels with this option only; or NULL */
 } option_names[] = {
-	{ { "CONFIG_MODULES" }, offsetof(struct kernel_options, modules) },
-	{ { "CONFIG_MODULE_FORCE_LOAD" }, offsetof(struct kernel_options, force_load) },
+	{ { "CONFIG_MODULES" }, offsetof(struct kernel_options, modules), NULL },
+	{ { "CONFIG_MODULE_FORCE_LOAD" }, offsetof(struct kernel_options, force_load), NULL },
 	{ { "CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS" },
-		offsetof(struct kernel_options, missing_imports) },
-	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig) },
-	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch) },
+		offsetof(struct kernel_options, missing_imports), NULL },
+	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig), NULL },
+	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch), NULL },
 	/*
 	 * CONFIG_LOCK_DOWN_KERNEL is what distributions had before lockdown came to Linux in 5.4.
 	 */
 	{ { "CONFIG_SECURITY_LOCKDOWN_LSM", "CONFIG_LOCK_DOWN_KERNEL" },
-		offsetof(struct kernel_options, lockdown) },
+		offsetof(struct kernel_options, lockdown), NULL },
 	/* Renamed in 6.9. */
 	{ { "CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE" },
-		offsetof(struct kernel_options, retpoline) },
+		offsetof(struct kernel_options, retpoline), NULL },
+	{ { "CONFIG_ARM64_MODULE_PLTS" }, offsetof(struct kernel_options, module_plts),
+		"CONFIG_ARM64" },
+	{ { "CONFIG_DYNAMIC_FTRACE" }, offsetof(struct kernel_options, dynamic_ftrace),
+		"CONFIG_ARM64" },
+	{ { "CONFIG_UNWIND_PATCH_PAC_INTO_SCS" }, offsetof(struct kernel_options, shadow_stacks),
+		"CONFIG_ARM64" },
 };
 
 static enum proof_option *option_of(struct kernel_options *options, const struct option_name *name)
@@ -59,13 +70,32 @@ static void read_options(const char *text, enum proof_option absent, struct kern
 
 void kernel_options_of_config(const char *text, struct kernel_options *ret)
 {
+	const struct arch_page *page = arch_pages;
+	char value[8] = "";
+
 	read_options(text, PROOF_NO, ret);
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		if (!option_names[i].only)
+			continue;
+		conf_value(text, option_names[i].only, value, sizeof(value));
+		if (strcmp(value, "y") != 0)
+			*option_of(ret, &option_names[i]) = PROOF_UNKNOWN;
+	}
+	for (; page->config; page++) {
+		char name[64];
+
+		(void) snprintf(name, sizeof(name), "CONFIG_%s", page->config);
+		conf_value(text, name, value, sizeof(value));
+		if (strcmp(value, "y") == 0)
+			break;
+	}
+	ret->page_kib = page->kib;
 }
 
 int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	char size[24];
+	char size[24], page[8], value[8];
 	int r = fs_read(dir_fd, path, FACTS_SIZE_LIMIT, &text, NULL);
 
 	if (r < 0)
@@ -76,6 +106,11 @@ int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret)
 	conf_value(text, "struct_size", size, sizeof(size));
 	ret->struct_size = strtoull(size, NULL, 10);
 	read_options(text, PROOF_UNKNOWN, &ret->options);
+	conf_value(text, INIT_TRAMPOLINE_KEY, value, sizeof(value));
+	if (*value)
+		ret->options.init_trampoline = strcmp(value, "y") == 0 ? PROOF_YES : PROOF_NO;
+	conf_value(text, "page_kib", page, sizeof(page));
+	ret->options.page_kib = *page ? (unsigned int) strtoul(page, NULL, 10) : USUAL_PAGE_KIB;
 	return 0;
 }
 
@@ -97,6 +132,11 @@ char *kernel_facts_text(const struct kernel_facts *facts)
 			(void) fprintf(file, "%s=%s\n", option_names[i].names[0],
 				option == PROOF_YES ? "y" : "n");
 	}
+	if (options.init_trampoline != PROOF_UNKNOWN)
+		(void) fprintf(file, INIT_TRAMPOLINE_KEY "=%s\n",
+			options.init_trampoline == PROOF_YES ? "y" : "n");
+	if (options.page_kib > USUAL_PAGE_KIB)
+		(void) fprintf(file, "page_kib=%u\n", options.page_kib);
 	if (fclose(file) != 0) {
 		free(text);
 		return NULL;

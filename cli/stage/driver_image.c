@@ -232,6 +232,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 		if (r < 0)
 			return r;
 		facts->struct_size = elf_module_struct_size(module);
+		kernel_options_of_module(module, &facts->options);
 		vermagic = elf_module_info(module, "vermagic");
 	}
 	(void) snprintf(facts->vermagic, sizeof(facts->vermagic), "%s", vermagic ? vermagic : "");

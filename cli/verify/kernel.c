@@ -76,6 +76,7 @@ static void take_record(struct verify_kernel *kernel, const struct kernel_record
 	facts->options.livepatch = option(record, KOPT_LIVEPATCH);
 	facts->options.modules = option(record, KOPT_MODULES);
 	facts->options.retpoline = option(record, KOPT_RETPOLINE);
+	facts->options.page_kib = record->page_kib;
 	/* The kernel requires this from its start, whatever its command line says. */
 	if ((forced || locked) && !kernel->enforced_by) {
 		kernel->enforced_by = forced ? "CONFIG_MODULE_SIG_FORCE=y"
@@ -92,14 +93,21 @@ static void take_record(struct verify_kernel *kernel, const struct kernel_record
 
 static void take_config_options(struct verify_kernel *kernel, const struct kconfig *config)
 {
-	struct proof_kernel *facts = &kernel->facts;
+	struct kernel_options *options = &kernel->facts.options;
+	const struct {
+		const char *config;
+		enum proof_option *option;
+	} wanted[] = {
+		{ "MODULE_FORCE_LOAD", &options->force_load },
+		{ "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS", &options->missing_imports },
+		{ "ARM64_MODULE_PLTS", &options->module_plts },
+		{ "DYNAMIC_FTRACE", &options->dynamic_ftrace },
+		{ "UNWIND_PATCH_PAC_INTO_SCS", &options->shadow_stacks },
+	};
 
-	facts->options.force_load =
-		kconfig_tristate(config, "MODULE_FORCE_LOAD") == 'y' ? PROOF_YES : PROOF_NO;
-	facts->options.missing_imports =
-		kconfig_tristate(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS") == 'y'
-			? PROOF_YES
-			: PROOF_NO;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		*wanted[i].option =
+			kconfig_tristate(config, wanted[i].config) == 'y' ? PROOF_YES : PROOF_NO;
 }
 
 /*
@@ -401,6 +409,7 @@ static void ask_module(struct verify_kernel *kernel)
 		return;
 	kernel->facts.machine = elf_module_machine(module);
 	kernel->facts.struct_size = elf_module_struct_size(module);
+	kernel_options_of_module(module, &kernel->facts.options);
 	vermagic = elf_module_info(module, "vermagic");
 	if (!vermagic)
 		return;

@@ -428,6 +428,44 @@ static void facts_come_back(void **state)
 	assert_int_equal(kernel_facts_read(folder->fd, "absent", &facts), -ENOENT);
 }
 
+/* Facts of this configuration, written and read again. */
+static char *facts_of_config(
+	const struct folder *folder, const char *config, struct kernel_options *ret)
+{
+	struct kernel_facts facts = { .vermagic = VERMAGIC };
+	struct kernel_facts again;
+	char *text;
+
+	kernel_options_of_config(config, &facts.options);
+	facts.options.init_trampoline = ret->init_trampoline;
+	text = kernel_facts_text(&facts);
+	assert_non_null(text);
+	folder_write_text(folder, "facts", text);
+	assert_int_equal(kernel_facts_read(folder->fd, "facts", &again), 0);
+	*ret = again.options;
+	return text;
+}
+
+static void facts_of_arm64_have_what_only_it_asks_for(void **state)
+{
+	struct kernel_options options = { 0 };
+	_cleanup_free_ char *other =
+		facts_of_config(*state, "CONFIG_X86_64=y\nCONFIG_DYNAMIC_FTRACE=y\n", &options);
+	_cleanup_free_ char *text = NULL;
+
+	assert_null(strstr(other, "FTRACE"));
+	assert_null(strstr(other, "page"));
+	assert_int_equal(options.dynamic_ftrace, PROOF_UNKNOWN);
+	assert_int_equal(options.page_kib, 4);
+	options.init_trampoline = PROOF_YES;
+	text = facts_of_config(*state,
+		"CONFIG_ARM64=y\nCONFIG_ARM64_16K_PAGES=y\nCONFIG_DYNAMIC_FTRACE=y\n", &options);
+	assert_int_equal(options.dynamic_ftrace, PROOF_YES);
+	assert_int_equal(options.shadow_stacks, PROOF_NO);
+	assert_int_equal(options.init_trampoline, PROOF_YES);
+	assert_int_equal(options.page_kib, 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +485,7 @@ int main(void)
 		folder_test(everything_counts_where_no_module_is_named),
 		folder_test(a_configuration_where_there_are_no_facts),
 		folder_test(facts_come_back),
+		folder_test(facts_of_arm64_have_what_only_it_asks_for),
 	};
 
 	return cmocka_run_group_tests_name("running", tests, NULL, NULL);
