@@ -180,11 +180,12 @@ agreement_dir := $(O)/agreement
 agreement_source := tests/vm/agreement
 agreement_cflags = $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS)
 
-# Process 1 of a guest that has nothing else.
-$(agreement_dir)/loader: $(agreement_source)/loader.c
+# Process 1 of a guest that has nothing else, for the machine that the guest is, as uname -m calls it.
+this_machine := $(shell uname -m)
+$(agreement_dir)/loader-%: $(agreement_source)/loader.c
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(agreement_cflags) $(LDFLAGS) -static -o $@ $<
+	$(Q)$(if $(filter $*,$(this_machine)),$(CC),$*-linux-gnu-gcc) $(agreement_cflags) $(LDFLAGS) -static -o $@ $<
 
 $(agreement_dir)/mutate: $(wildcard $(agreement_source)/mutate*.c) $(agreement_source)/image.c $(wildcard $(agreement_source)/*.h)
 	@mkdir -p $(@D)
@@ -202,7 +203,7 @@ $(agreement_dir)/certs: $(agreement_source)/certs.c
 	$(Q)$(CC) $(agreement_cflags) $(LDFLAGS) -pie -o $@ $< $(call pkg_libs,libcrypto)
 
 .PHONY: agreement-programs
-agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
+agreement-programs: $(addprefix $(agreement_dir)/,loader-$(this_machine) mutate judge certs)
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 

@@ -7,9 +7,9 @@ agreement_top=$(realpath -m "$agreement_folder/../../..")
 agreement_build=$(cd "$agreement_top" && realpath -m "${O:-build}")
 agreement_programs=$agreement_build/agreement
 
-# newest OS PATTERN: the newest plain release of it.
+# newest_release OS PATTERN [OPTION…]: the newest release of it.
 newest_release() {
-    "$agreement_build/slipway" resolve --os "$1" --list | grep -E "$2" | tail -n 1
+    "$agreement_build/slipway" resolve --os "$1" --list "${@:3}" | grep -E "$2" | tail -n 1
 }
 
 # agreement_run KREL [OPTION…]
@@ -27,6 +27,20 @@ prepare_agreement() {
     agreement_run --only-fetch --os debian12 "$AGREEMENT_61"
     agreement_run --only-fetch --os debian13 "$AGREEMENT_612"
     agreement_run --only-fetch --os debian13 "$AGREEMENT_7"
+}
+
+# The same for arm64, of which there are kernels with pages of 4 and of 16 KiB.
+prepare_arm64() {
+    make -s -C "$agreement_top" O="$agreement_build" agreement-programs "$agreement_programs/loader-aarch64" "$agreement_build/slipway"
+    ARM64_61=$(newest_release debian12 '^6\.1\.0-[0-9]*-arm64$' --arch aarch64)
+    ARM64_612=$(newest_release debian12 '^6\.12\.[0-9]*\+deb12[.0-9]*-arm64$' --arch aarch64)
+    ARM64_16K=$(newest_release debian12 '^6\.12\.[0-9]*\+deb12[.0-9]*-arm64-16k$' --arch aarch64)
+    ARM64_13=$(newest_release debian13 '^6\.12\.[0-9]*\+deb13[.0-9]*-arm64$' --arch aarch64)
+    ARM64_7=$(newest_release debian13 '^7\.[0-9.]*\+deb13[.0-9]*-arm64$' --arch aarch64)
+    export ARM64_61 ARM64_612 ARM64_16K ARM64_13 ARM64_7
+    agreement_run --only-fetch --os debian12 "$ARM64_61"
+    agreement_run --only-fetch --os debian12 "$ARM64_612"
+    agreement_run --only-fetch --os debian13 "$ARM64_7"
 }
 
 # newest_sets NAME KREL FILE COUNT: the module sets of that stage for the kernel that were used last and hold FILE; a cache

@@ -12,6 +12,9 @@
 #define MODULE_NAME_OFFSET 24
 #define MODULE_NAME_SIZE   56
 
+/* R_X86_64_NONE, and R_ARM_NONE of Linux arch/arm64/kernel/module.c. */
+#define NO_RELOCATION 0
+
 /* include/linux/module_signature.h: struct module_signature, its sig_len, and the marker. */
 #define SIGNATURE_MARKER    "~Module signature appended~\n"
 #define SIGNATURE_INFO_SIZE 12
@@ -224,7 +227,7 @@ void image_neutralise(struct image *image)
 		return;
 	entries = (Elf64_Rela *) (void *) image_content(image, index);
 	for (size_t i = 0; i < image_section(image, index)->sh_size / sizeof(*entries); i++)
-		entries[i].r_info = ELF64_R_INFO(0, R_X86_64_NONE);
+		entries[i].r_info = ELF64_R_INFO(0, NO_RELOCATION);
 }
 
 char *image_module_name(struct image *image)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arch.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "module/proof.h"
@@ -81,6 +82,15 @@ static enum proof_option option(const char *config, const char *name)
 		found |= strcmp(line, wanted) == 0;
 	(void) fclose(file);
 	return found ? PROOF_YES : PROOF_NO;
+}
+
+static unsigned int page_kib(const char *config)
+{
+	const struct arch_page *page = arch_pages;
+
+	while (page->config && option(config, page->config) != PROOF_YES)
+		page++;
+	return page->kib;
 }
 
 static int verify(
@@ -185,8 +195,13 @@ static void set_kernel(struct judge *judge)
 		.options.module_sig = option(config, "MODULE_SIG"),
 		.options.livepatch = option(config, "LIVEPATCH"),
 		.options.modules = option(config, "MODULES"),
+		.options.module_plts = option(config, "ARM64_MODULE_PLTS"),
+		.options.dynamic_ftrace = option(config, "DYNAMIC_FTRACE"),
+		.options.shadow_stacks = option(config, "UNWIND_PATCH_PAC_INTO_SCS"),
+		.options.page_kib = page_kib(config),
 		.proprietary = &judge->proprietary,
 	};
+	kernel_options_of_module(judge->like, &kernel->options);
 	set_trust(judge);
 	set_builtin(judge);
 }

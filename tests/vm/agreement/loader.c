@@ -152,7 +152,8 @@ static void set_up(struct loader *loader)
 	(void) mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	(void) mount("proc", "/proc", "proc", 0, NULL);
 	(void) mount("sysfs", "/sys", "sysfs", 0, NULL);
-	if (!freopen("/dev/ttyS0", "w", stdout))
+	/* Where the kernel's console= is. */
+	if (!freopen("/dev/console", "w", stdout))
 		(void) puts("no serial console");
 	(void) setvbuf(stdout, NULL, _IOLBF, 4096);
 	loader->kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);

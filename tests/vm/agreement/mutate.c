@@ -45,15 +45,16 @@ struct bases {
 struct maker {
 	const char *output;
 	unsigned int version;
-	size_t turns; /* at most so many of each mutation that is made in turn */
+	Elf64_Half machine; /* of all modules */
+	size_t turns;       /* at most so many of each mutation that is made in turn */
 	struct dice dice;
 	FILE *cases;
 	size_t index;
 	struct bases bases, signed_bases;
 };
 
-static const struct mutation *const soft[] = { info_mutations, symbol_mutations,
-	version_mutations };
+static const struct mutation *const soft[] = { info_mutations, symbol_mutations, version_mutations,
+	arm64_mutations };
 static const struct mutation *const hard[] = { header_mutations, section_mutations };
 static const struct mutation *const signatures[] = { signature_mutations };
 
@@ -116,11 +117,16 @@ static bool all_turns(struct maker *maker, const struct base *base, const struct
 	return made;
 }
 
+static bool is_for(const struct mutation *mutation, const struct maker *maker)
+{
+	return !mutation->machine || mutation->machine == maker->machine;
+}
+
 static void each_mutation(struct maker *maker, const struct bases *bases, struct tables tables)
 {
 	for (size_t t = 0; t < tables.count; t++)
 		for (const struct mutation *m = tables.items[t]; m->name; m++) {
-			bool made = false;
+			bool made = !is_for(m, maker);
 
 			for (int try = 0; !made && try < TRIES; try++) {
 				const struct base *base = any_base(maker, bases);
@@ -136,11 +142,11 @@ static const struct mutation *any_mutation(struct maker *maker, struct tables ta
 
 	for (size_t t = 0; t < tables.count; t++)
 		for (const struct mutation *m = tables.items[t]; m->name; m++)
-			count++;
+			count += is_for(m, maker);
 	choice = dice_choose(&maker->dice, count);
 	for (size_t t = 0; t < tables.count; t++)
 		for (const struct mutation *m = tables.items[t]; m->name; m++)
-			if (!choice--)
+			if (is_for(m, maker) && !choice--)
 				return m;
 	return NULL;
 }
@@ -179,7 +185,7 @@ static void compound(struct maker *maker, const struct bases *bases)
 static void make_random(struct maker *maker, size_t end)
 {
 	static const struct mutation *const all[] = { info_mutations, symbol_mutations,
-		version_mutations, header_mutations, section_mutations };
+		version_mutations, arm64_mutations, header_mutations, section_mutations };
 
 	while (maker->index < end) {
 		if (dice_choose(&maker->dice, 5) == 0)
@@ -217,7 +223,8 @@ static void make_signatures(struct maker *maker, size_t count)
 
 /* ---- the plan */
 
-static void add_base(struct bases *bases, const char *name, const char *path, bool neutral)
+static void add_base(
+	struct maker *maker, struct bases *bases, const char *name, const char *path, bool neutral)
 {
 	struct base *base = &bases->items[bases->count];
 
@@ -226,6 +233,7 @@ static void add_base(struct bases *bases, const char *name, const char *path, bo
 	bases->count++;
 	base->name = strdup(name);
 	image_load(&base->image, path);
+	maker->machine = image_header(&base->image)->e_machine;
 	if (neutral)
 		image_neutralise(&base->image);
 }
@@ -286,9 +294,9 @@ static void follow(struct maker *maker, const char *word, char *path)
 	const char *name = basename(copy);
 
 	if (strcmp(word, "base") == 0)
-		add_base(&maker->bases, name, path, true);
+		add_base(maker, &maker->bases, name, path, true);
 	else if (strcmp(word, "signed") == 0)
-		add_base(&maker->signed_bases, name, path, false);
+		add_base(maker, &maker->signed_bases, name, path, false);
 	else if (strcmp(word, "twice") == 0)
 		make_twice(maker, name, path);
 	else if (strcmp(word, "keep") == 0 || strcmp(word, "test") == 0 ||

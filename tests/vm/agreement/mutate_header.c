@@ -50,8 +50,11 @@ static bool other_machine(struct image *image, struct dice *dice, char *detail)
 		EM_NONE, EM_IA_64 };
 	size_t choice = dice_choose(dice, sizeof(machines) / sizeof(machines[0]));
 
-	image_header(image)->e_machine = machines[choice];
-	(void) snprintf(detail, DETAIL_SIZE, "e_machine %u", machines[choice]);
+	if (machines[choice] == image_header(image)->e_machine)
+		image_header(image)->e_machine = EM_X86_64;
+	else
+		image_header(image)->e_machine = machines[choice];
+	(void) snprintf(detail, DETAIL_SIZE, "e_machine %u", image_header(image)->e_machine);
 	return true;
 }
 
@@ -193,19 +196,19 @@ static bool appended(struct image *image, struct dice *dice, char *detail)
 }
 
 const struct mutation header_mutations[] = {
-	{ "elf-magic", wrong_magic, true, 0 },
-	{ "elf-ident", other_ident, true, 0 },
-	{ "elf-type", other_type, true, 0 },
-	{ "elf-machine", other_machine, true, 0 },
-	{ "elf-unused-field", unused_field, true, 0 },
-	{ "elf-shentsize", section_entry_size, true, 0 },
-	{ "elf-shnum", section_number, true, 0 },
-	{ "elf-shnum-more", section_more, true, 0 },
-	{ "elf-shoff", section_table_place, true, 0 },
-	{ "elf-shstrndx", names_index, true, 0 },
-	{ "cut-sixteenth", cut_part, true, 0 },
-	{ "cut-header", cut_header, true, 0 },
-	{ "cut-section", cut_section, true, 0 },
-	{ "appended", appended, true, 0 },
+	{ "elf-magic", wrong_magic, true, 0, 0 },
+	{ "elf-ident", other_ident, true, 0, 0 },
+	{ "elf-type", other_type, true, 0, 0 },
+	{ "elf-machine", other_machine, true, 0, 0 },
+	{ "elf-unused-field", unused_field, true, 0, 0 },
+	{ "elf-shentsize", section_entry_size, true, 0, 0 },
+	{ "elf-shnum", section_number, true, 0, 0 },
+	{ "elf-shnum-more", section_more, true, 0, 0 },
+	{ "elf-shoff", section_table_place, true, 0, 0 },
+	{ "elf-shstrndx", names_index, true, 0, 0 },
+	{ "cut-sixteenth", cut_part, true, 0, 0 },
+	{ "cut-header", cut_header, true, 0, 0 },
+	{ "cut-section", cut_section, true, 0, 0 },
+	{ "appended", appended, true, 0, 0 },
 	{ 0 },
 };

@@ -189,16 +189,16 @@ static bool twice(struct image *image, struct dice *dice, char *detail)
 }
 
 const struct mutation signature_mutations[] = {
-	{ "signed", untouched, true, 0 },
-	{ "signature-removed", removed, true, 0 },
-	{ "signed-content", content_changed, false, 0 },
-	{ "signature-bit", signature_changed, false, 0 },
-	{ "signature-marker", marker_changed, false, 0 },
-	{ "signature-field", field_changed, true, 0 },
-	{ "signature-length", length_changed, true, 0 },
-	{ "signature-cut", cut, false, 0 },
-	{ "signature-alone", content_missing, true, 0 },
-	{ "signature-followed", followed, false, 0 },
-	{ "signature-twice", twice, true, 0 },
+	{ "signed", untouched, true, 0, 0 },
+	{ "signature-removed", removed, true, 0, 0 },
+	{ "signed-content", content_changed, false, 0, 0 },
+	{ "signature-bit", signature_changed, false, 0, 0 },
+	{ "signature-marker", marker_changed, false, 0, 0 },
+	{ "signature-field", field_changed, true, 0, 0 },
+	{ "signature-length", length_changed, true, 0, 0 },
+	{ "signature-cut", cut, false, 0, 0 },
+	{ "signature-alone", content_missing, true, 0, 0 },
+	{ "signature-followed", followed, false, 0, 0 },
+	{ "signature-twice", twice, true, 0, 0 },
 	{ 0 },
 };

@@ -14,8 +14,8 @@ static bool is_patched(const char *name)
 {
 	return strncmp(name, "__fentry__", 10) == 0 || strncmp(name, "__x86_", 6) == 0 ||
 	       strncmp(name, "__SCT__", 7) == 0 || strncmp(name, "__SCK__", 7) == 0 ||
-	       strcmp(name, "pv_ops") == 0 || strncmp(name, "__tracepoint", 12) == 0 ||
-	       strncmp(name, "param_", 6) == 0;
+	       strncmp(name, "alt_cb_", 7) == 0 || strcmp(name, "pv_ops") == 0 ||
+	       strncmp(name, "__tracepoint", 12) == 0 || strncmp(name, "param_", 6) == 0;
 }
 
 /* One of the undefined symbols, or NULL. */
@@ -196,9 +196,20 @@ static Elf64_Rela *any_relocation(struct image *image, struct dice *dice, unsign
 
 static bool relocation_type(struct image *image, struct dice *dice, char *detail)
 {
-	static const unsigned int types[] = { R_X86_64_GOTPCREL, R_X86_64_16, 42, 200,
-		R_X86_64_NONE };
-	unsigned int section, type = types[dice_choose(dice, ARRAY_SIZE(types))];
+	/* Some that no kernel knows, and what does nothing. On arm64: of GOTs and thread's data. */
+	static const struct {
+		Elf64_Half machine;
+		unsigned int types[10];
+		size_t count;
+	} rows[] = {
+		{ EM_X86_64, { R_X86_64_GOTPCREL, R_X86_64_16, 42, 200, R_X86_64_NONE }, 5 },
+		{ EM_AARCH64,
+			{ R_AARCH64_ADR_GOT_PAGE, R_AARCH64_LD64_GOT_LO12_NC,
+				R_AARCH64_TLSGD_ADR_PAGE21, 500, 9, 12, 42, 200, 256, 0 },
+			10 },
+	};
+	size_t row = image_header(image)->e_machine == rows[1].machine;
+	unsigned int section, type = rows[row].types[dice_choose(dice, rows[row].count)];
 	Elf64_Rela *entry = any_relocation(image, dice, &section);
 
 	if (!entry)
@@ -215,7 +226,7 @@ static bool relocation_target(struct image *image, struct dice *dice, char *deta
 	unsigned int section;
 	const Elf64_Rela *entry = any_relocation(image, dice, &section);
 
-	if (!entry || ELF64_R_TYPE(entry->r_info) == R_X86_64_NONE)
+	if (!entry || ELF64_R_TYPE(entry->r_info) == 0)
 		return false;
 	image_content(image, section)[entry->r_offset + dice_choose(dice, 4)] = 1;
 	(void) snprintf(detail, DETAIL_SIZE, "%s + %#llx: not zero",
@@ -264,21 +275,21 @@ static bool other_name(struct image *image, struct dice *dice, char *detail)
 }
 
 const struct mutation symbol_mutations[] = {
-	{ "symbol-missing", missing, true, 0 },
-	{ "symbol-missing-weak", missing_weak, false, 0 },
-	{ "symbol-missing-local", missing_local, false, 0 },
-	{ "symbol-nameless", nameless, true, 0 },
-	{ "symbol-retargeted", retargeted, true, 0 },
-	{ "symbol-weak", made_weak, true, 0 },
-	{ "symbol-special", special_section, true, 0 },
-	{ "symbol-common-lto", common_lto, false, 0 },
-	{ "symbol-zero", first_symbol, false, 0 },
-	{ "symbol-section-beyond", section_beyond, true, VERSION(7, 0) },
-	{ "symbol-name-beyond", name_beyond, true, VERSION(6, 14) },
-	{ "relocation-type", relocation_type, true, 0 },
-	{ "relocation-target", relocation_target, true, 0 },
-	{ "relocation-offset", relocation_offset, true, NEVER },
-	{ "relocation-symbol", relocation_symbol, true, NEVER },
-	{ "struct-name", other_name, true, 0 },
+	{ "symbol-missing", missing, true, 0, 0 },
+	{ "symbol-missing-weak", missing_weak, false, 0, 0 },
+	{ "symbol-missing-local", missing_local, false, 0, 0 },
+	{ "symbol-nameless", nameless, true, 0, 0 },
+	{ "symbol-retargeted", retargeted, true, 0, 0 },
+	{ "symbol-weak", made_weak, true, 0, 0 },
+	{ "symbol-special", special_section, true, 0, 0 },
+	{ "symbol-common-lto", common_lto, false, 0, 0 },
+	{ "symbol-zero", first_symbol, false, 0, 0 },
+	{ "symbol-section-beyond", section_beyond, true, VERSION(7, 0), 0 },
+	{ "symbol-name-beyond", name_beyond, true, VERSION(6, 14), 0 },
+	{ "relocation-type", relocation_type, true, 0, 0 },
+	{ "relocation-target", relocation_target, true, 0, 0 },
+	{ "relocation-offset", relocation_offset, true, NEVER, 0 },
+	{ "relocation-symbol", relocation_symbol, true, NEVER, 0 },
+	{ "struct-name", other_name, true, 0, 0 },
 	{ 0 },
 };

@@ -29,6 +29,7 @@ struct mutation {
 	 * it leads, so it does not get this mutant. Our verdict has to be a refusal all the same.
 	 */
 	unsigned int checked_since;
+	Elf64_Half machine; /* only of modules for it; 0: of all */
 };
 
 /* Tables end with a name of NULL. */
@@ -38,6 +39,7 @@ extern const struct mutation info_mutations[];
 extern const struct mutation symbol_mutations[];
 extern const struct mutation version_mutations[];
 extern const struct mutation signature_mutations[];
+extern const struct mutation arm64_mutations[];
 
 /* Gives a module another licence, NULL: none; false: it has no .modinfo. */
 bool mutate_licence(struct image *image, const char *value);

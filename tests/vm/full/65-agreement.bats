@@ -1,13 +1,15 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: the agreement test with more modules and mutants, by another seed than the ordinary run's.
+# make check-full: the agreement test with more modules and mutants, by another seed than the ordinary run's, and with kernels
+# for arm64. Those need scripts/install-packages full.
 
 load ../helpers
 load ../agreement/agreement
 
 setup_file() {
     prepare_agreement
+    prepare_arm64
     export AGREEMENT_SEED=${AGREEMENT_SEED:-2} AGREEMENT_COUNT=${AGREEMENT_COUNT:-2500} AGREEMENT_PRISTINE=${AGREEMENT_PRISTINE:-250}
     export AGREEMENT_SIGNED=${AGREEMENT_SIGNED:-1200} AGREEMENT_TIMEOUT=${AGREEMENT_TIMEOUT:-1800}
 }
@@ -29,4 +31,29 @@ setup_file() {
     local krel
     krel=$("$agreement_folder/make-modversions-kernel" --build "$VM_BUILD" "$AGREEMENT_7")
     AGREEMENT_PRISTINE=100 AGREEMENT_COUNT=1200 agree "$krel" --foreign "$AGREEMENT_7" --foreign "$AGREEMENT_612"
+}
+
+# arm64 KREL [OPTION…]
+arm64() {
+    AGREEMENT_PRISTINE=100 AGREEMENT_COUNT=700 AGREEMENT_SIGNED=60 agree "$@"
+}
+
+@test "arm64, 6.1: agreement" {
+    arm64 "$ARM64_61" --os debian12 --foreign "$ARM64_612" --foreign "$ARM64_7"
+}
+
+@test "arm64, Debian 12's 6.12: agreement" {
+    arm64 "$ARM64_612" --os debian12 --foreign "$ARM64_61" --foreign "$ARM64_7"
+}
+
+@test "arm64, 6.12 with pages of 16 KiB: agreement" {
+    arm64 "$ARM64_16K" --os debian12 --foreign "$ARM64_612"
+}
+
+@test "arm64, Debian 13's 6.12: agreement" {
+    arm64 "$ARM64_13" --os debian13 --foreign "$ARM64_61"
+}
+
+@test "arm64, 7.x: agreement" {
+    arm64 "$ARM64_7" --os debian13 --foreign "$ARM64_61" --foreign "$ARM64_612"
 }
