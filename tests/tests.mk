@@ -185,7 +185,7 @@ this_machine := $(shell uname -m)
 $(agreement_dir)/loader-%: $(agreement_source)/loader.c
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
-	$(Q)$(if $(filter $*,$(this_machine)),$(CC),$*-linux-gnu-gcc) $(agreement_cflags) $(LDFLAGS) -static -o $@ $<
+	$(Q)$(if $(filter $*,$(this_machine)),$(CC),$*-linux-gnu-gcc-12) $(agreement_cflags) $(LDFLAGS) -static -o $@ $<
 
 $(agreement_dir)/mutate: $(wildcard $(agreement_source)/mutate*.c) $(agreement_source)/image.c $(wildcard $(agreement_source)/*.h)
 	@mkdir -p $(@D)

@@ -38,7 +38,7 @@ done <<<"$names"
 
 # Package data that nothing reads in an image without apt and dpkg. Scanners read status.d, as in images of distroless.
 find "$root/var/lib/dpkg" -mindepth 1 -maxdepth 1 ! -name status.d -exec rm -rf {} +
-rm -rf "$root"/var/lib/apt "$root"/var/cache/apt "$root"/etc/apt "$root"/usr/share/doc \
+rm -rf "$root"/var/lib/apt "$root"/var/cache/{apt,ldconfig} "$root"/etc/apt "$root"/usr/share/doc \
     "$root"/usr/share/man "$root"/usr/share/common-licenses "$root"/usr/share/base-files \
     "$root"/usr/share/initramfs-tools "$root"/etc/initramfs-tools "$root"/usr/share/lintian \
     "$root"/usr/lib/*-linux-gnu*/gconv "$root"/usr/share/info "$root"/usr/share/locale \
