@@ -77,7 +77,8 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	cli/programs/elf_program.c entrypoint/engine/statefile.c $(addprefix entrypoint/netstate/,device_record.c netlink.c records.c))
+	cli/programs/elf_program.c entrypoint/engine/statefile.c entrypoint/role/pci_config.c \
+	$(addprefix entrypoint/netstate/,device_record.c netlink.c records.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -349,13 +349,11 @@ static int free_graphics(struct takeover *takeover)
 static int push_vfio_nodes(int root_fd, const char *address, struct strv *nodes)
 {
 	_cleanup_strv_ struct strv own = { 0 };
-	char group[NAME_SIZE];
+	int group = pci_iommu_group(root_fd, address);
 	char path[128];
 
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
-	sysfs_link_name(root_fd, path, group, sizeof(group));
-	if (*group && (strv_pushf(nodes, "/dev/vfio/%s", group) < 0 ||
-			      strv_pushf(nodes, "/dev/vfio/noiommu-%s", group) < 0))
+	if (group >= 0 && (strv_pushf(nodes, "/dev/vfio/%d", group) < 0 ||
+				  strv_pushf(nodes, "/dev/vfio/noiommu-%d", group) < 0))
 		return -ENOMEM;
 	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", address);
 	if (fs_list(root_fd, path, &own) < 0)

@@ -8,14 +8,13 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/role/pci_config.h"
 
 #define CLASS_NETWORK 0x02
 #define CLASS_DISPLAY 0x03
 #define CLASS_BRIDGE  0x0680
-
-#define CONFIG_SIZE  256u /* of a conventional function; PCI Express has 4096 */
-#define CONFIG_LIMIT 4096
 
 #define VGPU_SIGNATURE 3 /* behind id, next and length */
 
@@ -62,6 +61,30 @@ static enum pci_kind kind_of(unsigned vendor, unsigned class)
 	return PCI_OTHER;
 }
 
+/* False of a function that none of the kinds is. */
+static bool read_function(int root_fd, const char *address, struct pci_function *function)
+{
+	unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
+	char path[512];
+
+	/* A server has hundreds of functions, and few of them matter here. */
+	if (vendor != CONTRACT_PCI_NVIDIA && vendor != CONTRACT_PCI_MELLANOX)
+		return false;
+	*function = (struct pci_function){
+		.vendor = vendor,
+		.class = (unsigned) read_number(root_fd, address, "class"),
+	};
+	function->kind = kind_of(vendor, function->class);
+	if (function->kind == PCI_OTHER)
+		return false;
+	function->device = (unsigned) read_number(root_fd, address, "device");
+	function->numa_node = pci_numa_node(root_fd, address);
+	(void) snprintf(function->address, sizeof(function->address), "%s", address);
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+	sysfs_link_name(root_fd, path, function->driver, sizeof(function->driver));
+	return true;
+}
+
 int pci_functions(int root_fd, struct pci_function **ret_functions)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
@@ -74,59 +97,146 @@ int pci_functions(int root_fd, struct pci_function **ret_functions)
 	functions = calloc(addresses.count + 1, sizeof(*functions));
 	if (!functions)
 		return -ENOMEM;
-	for (size_t i = 0; i < addresses.count; i++) {
-		const char *address = addresses.items[i];
-		struct pci_function *function = &functions[count];
-		unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
-		char path[512];
-
-		/* A server has hundreds of functions, and few of them matter here. */
-		if (vendor != CONTRACT_PCI_NVIDIA && vendor != CONTRACT_PCI_MELLANOX)
-			continue;
-		*function = (struct pci_function){
-			.vendor = vendor,
-			.class = (unsigned) read_number(root_fd, address, "class"),
-		};
-		function->kind = kind_of(vendor, function->class);
-		if (function->kind == PCI_OTHER)
-			continue;
-		function->device = (unsigned) read_number(root_fd, address, "device");
-		function->numa_node = (int) read_number(root_fd, address, "numa_node");
-		(void) snprintf(function->address, sizeof(function->address), "%s", address);
-		(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
-		sysfs_link_name(root_fd, path, function->driver, sizeof(function->driver));
-		count++;
-	}
+	for (size_t i = 0; i < addresses.count; i++)
+		count += read_function(root_fd, addresses.items[i], &functions[count]);
 	*ret_functions = TAKE_PTR(functions);
 	return count;
 }
 
+int pci_numa_node(int root_fd, const char *address)
+{
+	return (int) read_number(root_fd, address, "numa_node");
+}
+
+int pci_iommu_group(int root_fd, const char *address)
+{
+	char path[128], group[16];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
+	sysfs_link_name(root_fd, path, group, sizeof(group));
+	return *group ? (int) strtol(group, NULL, 10) : -1;
+}
+
+int pci_config_read(int root_fd, const char *address, unsigned char **ret_config, size_t *ret_size)
+{
+	char *text = NULL;
+	char path[128];
+	int r;
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
+	r = fs_read(root_fd, path, PCI_CONFIG_SIZE_EXP, &text, ret_size);
+	if (r < 0)
+		return r;
+	*ret_config = (unsigned char *) text;
+	return 0;
+}
+
 bool pci_is_vgpu(int root_fd, const struct pci_function *function)
 {
-	_cleanup_free_ char *text = NULL;
-	const unsigned char *config;
-	size_t size;
-	char path[128];
+	_cleanup_free_ unsigned char *config = NULL;
+	size_t size, at;
 
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", function->address);
-	if (fs_read(root_fd, path, CONFIG_LIMIT, &text, &size) < 0 || size < CONFIG_SIZE)
+	if (pci_config_read(root_fd, function->address, &config, &size) < 0 ||
+		size < PCI_CONFIG_SIZE)
 		return true;
-	config = (const unsigned char *) text;
-	if (!(config[PCI_STATUS] & PCI_STATUS_CAP_LIST))
-		return false;
-	/* A list has no more entries than fit; one that is longer is a circle. */
-	for (unsigned at = config[PCI_CAPABILITY_LIST], left = CONFIG_SIZE / 4; at && left;
-		left--) {
-		const unsigned char *entry = config + at;
+	at = pci_config_find(config, size, PCI_CAP_ID_VNDR, VGPU_SIGNATURE + 2);
+	return at && config[at + PCI_CAP_FLAGS] >= VGPU_SIGNATURE + 2 &&
+	       memcmp(config + at + VGPU_SIGNATURE, "VF", 2) == 0;
+}
 
-		if (at + VGPU_SIGNATURE + 2 > CONFIG_SIZE || entry[PCI_CAP_LIST_ID] == 0xff)
-			return false;
-		if (entry[PCI_CAP_LIST_ID] == PCI_CAP_ID_VNDR)
-			return entry[PCI_CAP_FLAGS] >= VGPU_SIGNATURE + 2 &&
-			       memcmp(entry + VGPU_SIGNATURE, "VF", 2) == 0;
-		at = entry[PCI_CAP_LIST_NEXT];
+/* ---- where it is plugged in */
+
+/* "0000:21:00.0", also with a longer domain, as below a VMD: "10000:e1:00.0". */
+static bool is_address(const char *name)
+{
+	unsigned domain, bus, device, function;
+	int length = 0;
+
+	return sscanf(name, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &length) == 4 &&
+	       name[length] == '\0' && length < PCI_ADDRESS_SIZE;
+}
+
+/* "pci0000:20" */
+static bool is_host_bridge(const char *name)
+{
+	unsigned domain, bus;
+	int length = 0;
+
+	return sscanf(name, "pci%8x:%2x%n", &domain, &bus, &length) == 2 && name[length] == '\0' &&
+	       length < PCI_ADDRESS_SIZE;
+}
+
+int pci_path_read(int root_fd, const char *folder, struct pci_path *path)
+{
+	_cleanup_free_ char *whole = NULL;
+	const char *name;
+	char *rest;
+	int r = chase(root_fd, folder, &whole);
+
+	if (r < 0)
+		return r;
+	*path = (struct pci_path){ .depth = 0 };
+	rest = whole;
+	while ((name = strsep(&rest, "/"))) {
+		if (!*path->root && is_host_bridge(name))
+			(void) snprintf(path->root, sizeof(path->root), "%s", name);
+		if (!is_address(name))
+			continue;
+		if (*path->address) {
+			if (path->depth == PCI_DEPTH_MAX)
+				return -E2BIG;
+			memcpy(path->bridges[path->depth++], path->address, PCI_ADDRESS_SIZE);
+		}
+		(void) snprintf(path->address, sizeof(path->address), "%s", name);
 	}
-	return false;
+	return *path->address ? 0 : -ENODEV;
+}
+
+/* "32.0 GT/s PCIe"; -1 of "Unknown" and where there is none. */
+static int read_speed(int root_fd, const char *address, const char *file)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[512];
+	double speed;
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
+	if (fs_read_line(root_fd, path, &text) < 0)
+		return -1;
+	speed = strtod(text, NULL);
+	return speed > 0 && speed < 1e5 ? (int) (speed * 1e3 + 0.5) : -1;
+}
+
+/* Linux writes 255 and, up to 4.19 or so, 0 for what is not known; a virtual function has 0. */
+static int read_width(int root_fd, const char *address, const char *file)
+{
+	long width = read_number(root_fd, address, file);
+
+	return width > 0 && width < 255 ? (int) width : -1;
+}
+
+void pci_link_read(int root_fd, const struct pci_path *path, struct pci_link *link)
+{
+	*link = (struct pci_link){
+		.width = read_width(root_fd, path->address, "current_link_width"),
+		.width_possible = read_width(root_fd, path->address, "max_link_width"),
+		.speed_mts = read_speed(root_fd, path->address, "current_link_speed"),
+		.speed_possible_mts = read_speed(root_fd, path->address, "max_link_speed"),
+	};
+	if (path->depth) {
+		const char *port = path->bridges[path->depth - 1];
+		int width = read_width(root_fd, port, "max_link_width");
+		int speed = read_speed(root_fd, port, "max_link_speed");
+
+		if (width > 0 && width < link->width_possible)
+			link->width_possible = width;
+		if (speed > 0 && speed < link->speed_possible_mts)
+			link->speed_possible_mts = speed;
+	}
+}
+
+bool pci_link_is_narrow(const struct pci_link *link)
+{
+	return link->width > 0 && link->width < link->width_possible;
 }
 
 bool pci_has_vendor(int root_fd, unsigned vendor)
