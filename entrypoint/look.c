@@ -16,11 +16,14 @@
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/status/status.h"
 #include "entrypoint/tools/tools.h"
+#include "entrypoint/topo/topo.h"
 
 static const char usage[] =
 	"slipway-look: inspects a node, as slipway-init does in a driver image\n"
 	"\n"
 	"  slipway-look status [--json]      show each role's state; exit 0 when all are ready\n"
+	"  slipway-look topo [--json]        how GPUs and NICs are connected by PCIe, and the best NIC "
+	"of each GPU\n"
 	"  slipway-look explain [CODE]       why a container stopped, and the cure: by reason or exit "
 	"code\n"
 	"  slipway-look ibdev2netdev         RDMA devices with their interfaces\n"
@@ -69,6 +72,10 @@ static int run(int root_fd, const char *verb, char *const *arguments)
 		return first && (!json || arguments[1])
 			       ? usage_error("status takes only --json:", arguments[json ? 1 : 0])
 			       : status_main(root_fd, json);
+	if (strcmp(verb, "topo") == 0)
+		return first && (!json || arguments[1])
+			       ? usage_error("topo takes only --json:", arguments[json ? 1 : 0])
+			       : topo_main(root_fd, json);
 	if (strcmp(verb, "explain") == 0)
 		return first && arguments[1]
 			       ? usage_error("explain takes one reason or exit code:", arguments[1])

@@ -16,6 +16,7 @@
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
 #include "entrypoint/tools/tools.h"
+#include "entrypoint/topo/topo.h"
 
 static const char usage[] =
 	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
@@ -34,6 +35,8 @@ static const char usage[] =
 	"  nic-driver build [-m N] [-k KREL]     compile OFED and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          show each role's state; exit 0 when all are ready\n"
+	"  slipway-init topo [--json]            how GPUs and NICs are connected by PCIe, and the "
+	"best NIC of each GPU\n"
 	"  slipway-init explain [CODE]           why a container stopped, and the cure: by reason or "
 	"exit code\n"
 	"  ibdev2netdev, show_gids [DEVICE]      RDMA devices with their interfaces and GIDs\n"
@@ -124,6 +127,28 @@ static const struct verb *find_verb(const char *program, const char *name)
 	return NULL;
 }
 
+/* Those that only look, under whatever name the program is called. */
+typedef int look(int root_fd, const char *program, char *const *arguments);
+
+static look run_status, run_topo, run_explain;
+
+static const struct look_verb {
+	const char *name;
+	look *run;
+} look_verbs[] = {
+	{ "status", run_status },
+	{ "topo", run_topo },
+	{ "explain", run_explain },
+};
+
+static const struct look_verb *find_look_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(look_verbs); i++)
+		if (strcmp(look_verbs[i].name, name) == 0)
+			return &look_verbs[i];
+	return NULL;
+}
+
 static int usage_error(int root_fd, const char *program, bool is_final, const char *format, ...)
 	_printf_(4, 5);
 
@@ -160,10 +185,9 @@ static int no_verb(int root_fd, const char *program, const char *name)
 			r = strv_push(&names, verbs[i].name);
 	if (r == 0)
 		meant = nearest_word(&names, name);
-	if (!meant && is_slip_of(name, "status", 2))
-		meant = "status";
-	if (!meant && is_slip_of(name, "explain", 2))
-		meant = "explain";
+	for (size_t i = 0; !meant && i < ARRAY_SIZE(look_verbs); i++)
+		if (is_slip_of(name, look_verbs[i].name, 2))
+			meant = look_verbs[i].name;
 	return usage_error(root_fd, program, true, "%s: no %s \"%.64s\"%s%s%s", program,
 		*name == '-' ? "option" : "verb", name, meant ? ": did you mean " : "",
 		meant ? meant : "", meant ? "?" : "");
@@ -185,6 +209,16 @@ static int run_status(int root_fd, const char *program, char *const *arguments)
 	if (!other)
 		return status_main(root_fd, json);
 	return usage_error(root_fd, program, false, "status takes only --json: \"%.64s\"", other);
+}
+
+static int run_topo(int root_fd, const char *program, char *const *arguments)
+{
+	bool json = *arguments && strcmp(*arguments, "--json") == 0;
+	const char *other = arguments[json ? 1 : 0];
+
+	if (!other)
+		return topo_main(root_fd, json);
+	return usage_error(root_fd, program, false, "topo takes only --json: \"%.64s\"", other);
 }
 
 /* Also behind a verb: no driver is loaded for a user who asks for help. */
@@ -221,6 +255,7 @@ int main(int argc, char **argv)
 	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
 	bool has_program = argc > 1 && is_program(argv[1]);
 	const char *program = "";
+	const struct look_verb *look_verb;
 	const struct tool *tool;
 	const struct verb *verb;
 	const char *name;
@@ -243,10 +278,9 @@ int main(int argc, char **argv)
 	}
 	if (tool)
 		return tool->run(root_fd, argc, argv);
-	if (strcmp(name, "status") == 0)
-		return run_status(root_fd, program, argv + 2);
-	if (strcmp(name, "explain") == 0)
-		return run_explain(root_fd, program, argv + 2);
+	look_verb = find_look_verb(name);
+	if (look_verb)
+		return look_verb->run(root_fd, program, argv + 2);
 	verb = find_verb(program, name);
 	if (!verb)
 		return no_verb(root_fd, program, name);

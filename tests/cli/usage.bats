@@ -58,6 +58,19 @@ load helpers
     [ "$status" -eq 2 ]
 }
 
+@test "slipway-init topo: it takes --json alone, and a slip of the verb is recognised" {
+    local init=${SLIPWAY%/*}/slipway-init
+    run "$init" topo --json
+    [ "$status" -eq 0 ]
+    [ "$(jq -r 'keys | join(" ")' <<<"$output")" = "findings flat gpus nics pairs ports" ]
+    run "$init" topo --jsn
+    [ "$status" -eq 2 ]
+    says 'topo takes only --json: "--jsn"'
+    run "$init" topp
+    [ "$status" -eq 2 ]
+    says 'slipway-init: no verb "topp": did you mean topo?'
+}
+
 @test "show_gids of a device that is not there: the error and nothing else" {
     run "${SLIPWAY%/*}/slipway-init" show_gids mlx5_99
     [ "$status" -eq 1 ]
