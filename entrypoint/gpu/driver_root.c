@@ -30,7 +30,6 @@
 #include "entrypoint/role/mounts.h"
 #include "module/running.h"
 
-#define GPUS         PROCFS_NVIDIA "/gpus"
 #define CAPABILITIES PROCFS_NVIDIA "/capabilities"
 
 /*
@@ -72,54 +71,6 @@ static int make_node(
 		fchmodat(maker->root_fd, new_path, mode, 0) < 0 ||
 		renameat(maker->root_fd, new_path, maker->root_fd, path) < 0)
 		return error_set_errno(error, -errno, "device node /%s", path);
-	return 0;
-}
-
-/* A driver that is not there has no major, and gets no node. */
-static int make_of_driver(
-	const struct maker *maker, const struct gpu_module_node *node, struct error *error)
-{
-	int major = procfs_major(maker->root_fd, node->driver);
-
-	if (major < 0 && node->frontend)
-		major = procfs_major(maker->root_fd, node->frontend);
-	if (major < 0)
-		return 0;
-	return make_node(
-		maker, node->path, maker->mode, makedev((unsigned) major, node->minor), error);
-}
-
-static int make_of_base(
-	const struct maker *maker, const struct gpu_module *module, struct error *error)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < GPU_MODULE_NODES && module->nodes[i].path; i++)
-		r = make_of_driver(maker, &module->nodes[i], error);
-	return r;
-}
-
-static int make_gpus(const struct maker *maker, struct error *error)
-{
-	_cleanup_strv_ struct strv gpus = { 0 };
-
-	if (fs_list(maker->root_fd, GPUS, &gpus) < 0)
-		return 0;
-	for (size_t i = 0; i < gpus.count; i++) {
-		char path[300], minor[16], node_path[32];
-		struct gpu_module_node node = { "nvidia", NVIDIA_FRONTEND, 0, node_path };
-		int r;
-
-		(void) snprintf(path, sizeof(path), GPUS "/%s/information", gpus.items[i]);
-		procfs_value(maker->root_fd, path, "Device Minor", minor, sizeof(minor));
-		if (!*minor)
-			continue;
-		(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
-		node.minor = (unsigned) strtoul(minor, NULL, 10);
-		r = make_of_driver(maker, &node, error);
-		if (r < 0)
-			return r;
-	}
 	return 0;
 }
 
@@ -167,23 +118,26 @@ static int make_nodes(int root_fd, struct error *error)
 		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
 		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
 	};
-	int r = 0;
+	struct module_node nodes[DRIVER_NODES_MAX];
+	size_t count;
 
 	if (parameter(root_fd, "ModifyDeviceFiles", 1) == 0)
 		return 0;
-	for (const struct gpu_module *module = gpu_modules; r == 0 && module->name; module++)
-		if (module->kind == GPU_MODULE_BASE)
-			r = make_of_base(&maker, module, error);
-	if (r == 0)
-		r = make_gpus(&maker, error);
-	return r < 0 ? r : make_capabilities(&maker, error);
+	count = procfs_driver_nodes(root_fd, nodes);
+	for (size_t i = 0; i < count; i++) {
+		int r = make_node(&maker, nodes[i].path, maker.mode, nodes[i].device, error);
+
+		if (r < 0)
+			return r;
+	}
+	return make_capabilities(&maker, error);
 }
 
 int gpu_make_addon_nodes(
 	int root_fd, const struct gpu_module *module, int driver_root_fd, struct error *error)
 {
 	const struct maker maker = { .root_fd = driver_root_fd };
-	struct addon_node nodes[ADDON_NODES_MAX];
+	struct module_node nodes[ADDON_NODES_MAX];
 	size_t count = procfs_addon_nodes(root_fd, module, nodes);
 	int r = 0;
 

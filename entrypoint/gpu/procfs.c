@@ -73,21 +73,37 @@ int procfs_major(int root_fd, const char *name)
 }
 
 struct found_nodes {
-	struct addon_node *nodes;
-	size_t count;
+	struct module_node *nodes;
+	size_t count, most;
 };
 
-static void add_node(
+static struct module_node *add_node(
 	struct found_nodes *found, const struct gpu_module *module, const char *path, dev_t device)
 {
-	struct addon_node *node = &found->nodes[found->count];
+	struct module_node *node = &found->nodes[found->count];
 
-	if (found->count == ADDON_NODES_MAX)
-		return;
-	node->module = module;
+	if (found->count == found->most)
+		return NULL;
+	*node = (struct module_node){ .module = module, .device = device };
 	(void) snprintf(node->path, sizeof(node->path), "%.79s", path);
-	node->device = device;
 	found->count++;
+	return node;
+}
+
+/* A driver that is not there has no major, and no node. */
+static void add_numbered(int root_fd, const struct gpu_module *module,
+	const struct gpu_module_node *row, struct found_nodes *found)
+{
+	int major = procfs_major(root_fd, row->driver);
+	struct module_node *node;
+
+	if (major < 0 && row->frontend)
+		major = procfs_major(root_fd, row->frontend);
+	if (major < 0)
+		return;
+	node = add_node(found, module, row->path, makedev((unsigned) major, row->minor));
+	if (node)
+		node->is_optional = row->is_optional;
 }
 
 static void find_class_nodes(
@@ -108,30 +124,57 @@ static void find_class_nodes(
 			sscanf(number, "%u:%u", &its_major, &its_minor) != 2)
 			continue;
 		(void) snprintf(path, sizeof(path), "dev/%.64s", devices.items[i]);
-		add_node(found, module, path, makedev(its_major, its_minor));
+		(void) add_node(found, module, path, makedev(its_major, its_minor));
 	}
 }
 
 static void find_nodes(int root_fd, const struct gpu_module *module, struct found_nodes *found)
 {
-	for (size_t i = 0; i < GPU_MODULE_NODES && module->nodes[i].path; i++) {
-		int major = procfs_major(root_fd, module->nodes[i].driver);
-
-		if (major >= 0)
-			add_node(found, module, module->nodes[i].path,
-				makedev((unsigned) major, module->nodes[i].minor));
-	}
+	for (size_t i = 0; i < GPU_MODULE_NODES && module->nodes[i].path; i++)
+		add_numbered(root_fd, module, &module->nodes[i], found);
 	if (module->device_class)
 		find_class_nodes(root_fd, module, found);
 }
 
 size_t procfs_addon_nodes(
-	int root_fd, const struct gpu_module *module, struct addon_node nodes[ADDON_NODES_MAX])
+	int root_fd, const struct gpu_module *module, struct module_node nodes[ADDON_NODES_MAX])
 {
-	struct found_nodes found = { .nodes = nodes };
+	struct found_nodes found = { .nodes = nodes, .most = ADDON_NODES_MAX };
 
 	for (const struct gpu_module *row = gpu_modules; row->name; row++)
 		if (row->kind == GPU_MODULE_ADDON && (!module || row == module))
 			find_nodes(root_fd, row, &found);
+	return found.count;
+}
+
+static void find_gpus(int root_fd, struct found_nodes *found)
+{
+	_cleanup_strv_ struct strv gpus = { 0 };
+
+	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
+		return;
+	for (size_t i = 0; i < gpus.count; i++) {
+		char path[300], minor[16], node_path[32];
+		struct gpu_module_node row = { "nvidia", NVIDIA_FRONTEND, 0, node_path, false };
+
+		(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information",
+			gpus.items[i]);
+		procfs_value(root_fd, path, "Device Minor", minor, sizeof(minor));
+		if (!*minor)
+			continue;
+		(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
+		row.minor = (unsigned) strtoul(minor, NULL, 10);
+		add_numbered(root_fd, gpu_module_find("nvidia"), &row, found);
+	}
+}
+
+size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
+{
+	struct found_nodes found = { .nodes = nodes, .most = DRIVER_NODES_MAX };
+
+	for (const struct gpu_module *row = gpu_modules; row->name; row++)
+		if (row->kind == GPU_MODULE_BASE)
+			find_nodes(root_fd, row, &found);
+	find_gpus(root_fd, &found);
 	return found.count;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -28,11 +29,20 @@ int procfs_major(int root_fd, const char *name);
 /* The minor that a capability file of the driver names (DeviceFileMinor), or -1. */
 long procfs_capability_minor(int root_fd, const char *path);
 
-struct addon_node {
+struct module_node {
 	const struct gpu_module *module;
-	char path[80]; /* below the driver root: "dev/gdrdrv", "dev/nvidia-fs0" */
+	char path[80]; /* below the root or the driver root: "dev/nvidiactl", "dev/nvidia-fs0" */
 	dev_t device;
+	bool is_optional; /* CUDA does without it */
 };
+
+#define DRIVER_NODES_MAX (4 + 128)
+
+/*
+ * The device nodes of the driver's own modules, as far as /proc/devices and /proc/driver/nvidia
+ * list their devices now: the control device, GPUs, unified memory, modesetting. Returns how many.
+ */
+size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
 
 #define ADDON_NODES_MAX (1 + 16)
 
@@ -45,4 +55,4 @@ struct addon_node {
  * (github.com/NVIDIA/gds-nvidia-fs src/nvfs-core.c).
  */
 size_t procfs_addon_nodes(
-	int root_fd, const struct gpu_module *module, struct addon_node nodes[ADDON_NODES_MAX]);
+	int root_fd, const struct gpu_module *module, struct module_node nodes[ADDON_NODES_MAX]);

@@ -13,21 +13,21 @@ const struct gpu_module gpu_modules[GPU_MODULE_COUNT + 1] = {
 	{
 		.name = "nvidia",
 		.kind = GPU_MODULE_BASE,
-		.nodes = { { "nvidiactl", NVIDIA_FRONTEND, 255, "dev/nvidiactl" } },
+		.nodes = { { "nvidiactl", NVIDIA_FRONTEND, 255, "dev/nvidiactl", false } },
 		.devices = { "/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-caps/*",
 			"/dev/nvidia-caps-imex-channels/*", "/dev/nvidia-nvswitch*" },
 	},
 	{
 		.name = "nvidia_uvm",
 		.kind = GPU_MODULE_BASE,
-		.nodes = { { "nvidia-uvm", NULL, 0, "dev/nvidia-uvm" },
-			{ "nvidia-uvm", NULL, 1, "dev/nvidia-uvm-tools" } },
+		.nodes = { { "nvidia-uvm", NULL, 0, "dev/nvidia-uvm", false },
+			{ "nvidia-uvm", NULL, 1, "dev/nvidia-uvm-tools", false } },
 		.devices = { "/dev/nvidia-uvm*" },
 	},
 	{
 		.name = "nvidia_modeset",
 		.kind = GPU_MODULE_BASE,
-		.nodes = { { "nvidia-modeset", NVIDIA_FRONTEND, 254, "dev/nvidia-modeset" } },
+		.nodes = { { "nvidia-modeset", NVIDIA_FRONTEND, 254, "dev/nvidia-modeset", true } },
 		.devices = { "/dev/nvidia-modeset" },
 	},
 	{
@@ -50,7 +50,7 @@ const struct gpu_module gpu_modules[GPU_MODULE_COUNT + 1] = {
 		.variable = CONTRACT_ENV_GDRCOPY,
 		.build_option = "--gdrcopy",
 		.feature = "GDRCopy",
-		.nodes = { { "gdrdrv", NULL, 0, "dev/gdrdrv" } },
+		.nodes = { { "gdrdrv", NULL, 0, "dev/gdrdrv", false } },
 		.devices = { "/dev/gdrdrv*" },
 	},
 	{

@@ -26,6 +26,7 @@ struct gpu_module_node {
 	const char *frontend; /* has the major where @driver has none, or NULL */
 	unsigned minor;
 	const char *path; /* below the driver root */
+	bool is_optional; /* CUDA does without it */
 };
 
 #define GPU_MODULE_NODES 2

@@ -83,7 +83,7 @@ static void user_space_version(int root_fd, char version[64])
  */
 static void print_addon_nodes(int root_fd, struct json *json)
 {
-	struct addon_node nodes[ADDON_NODES_MAX];
+	struct module_node nodes[ADDON_NODES_MAX];
 	bool is_seen = fs_exists(root_fd, CONTRACT_DRIVER_ROOT "/dev");
 	size_t count = is_seen ? procfs_addon_nodes(root_fd, NULL, nodes) : 0;
 

@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "common/text.h"
+#include "entrypoint/rdma/port.h"
 #include "entrypoint/tools/tools.h"
 #include "entrypoint/tools/tools_internal.h"
 
@@ -25,36 +26,9 @@ static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
 	return fs_read_line(root_fd, path, &line) < 0 ? strdup("") : line;
 }
 
-/*
- * For RoCE the kernel names it: the interface of the port's first GID. IPoIB has none there: then
- * it is the PCI function's interface with the port's number; dev_port counts from 0, ports from 1.
- */
-static char *interface_of_port(int root_fd, const char *device, const char *port)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	char *interface =
-		read_text(root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/0", device, port);
-	char path[PATH_MAX];
-
-	if (!interface || *interface)
-		return interface;
-	(void) snprintf(path, sizeof(path), DEVICES "/%s/device/net", device);
-	(void) !fs_list(root_fd, path, &names);
-	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.items[i];
-		_cleanup_free_ char *at = read_text(root_fd, "sys/class/net/%s/dev_port", name);
-
-		if (at && *at && atoi(at) + 1 == atoi(port)) {
-			free(interface);
-			return strdup(name);
-		}
-	}
-	return interface;
-}
-
 static int print_interface(int root_fd, const char *device, const char *port)
 {
-	_cleanup_free_ char *name = interface_of_port(root_fd, device, port);
+	_cleanup_free_ char *name = rdma_port_interface(root_fd, device, port);
 	_cleanup_free_ char *state = NULL;
 
 	if (!name || !*name)

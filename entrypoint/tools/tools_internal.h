@@ -5,8 +5,6 @@
 
 #include "entrypoint/netstate/dcb.h"
 
-#define RDMA_CLASS "sys/class/infiniband"
-
 /* ---- cma_roce.c */
 
 extern const char cma_roce_mode_usage[];

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/rdma/port.h"
 #include "entrypoint/role/pci_config.h"
 #include "entrypoint/topo/topo_internal.h"
-
-#define RDMA_CLASS "sys/class/infiniband"
 
 const char *topo_relation_name(enum topo_relation relation)
 {
