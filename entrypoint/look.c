@@ -21,7 +21,8 @@
 static const char usage[] =
 	"slipway-look: inspects a node, as slipway-init does in a driver image\n"
 	"\n"
-	"  slipway-look status [--json]      show each role's state; exit 0 when all are ready\n"
+	"  slipway-look status [--json] [--strict]   show each role's state; exit 0 when all are "
+	"ready, 3 if --strict and something is wrong\n"
 	"  slipway-look topo [--json]        how GPUs and NICs are connected by PCIe, and the best NIC "
 	"of each GPU\n"
 	"  slipway-look explain [CODE]       why a container stopped, and the cure: by reason or exit "
@@ -67,11 +68,14 @@ static int run(int root_fd, const char *verb, char *const *arguments)
 {
 	const char *first = arguments[0];
 	bool json = first && strcmp(first, "--json") == 0;
+	struct status_options options;
+	const char *other;
 
-	if (strcmp(verb, "status") == 0)
-		return first && (!json || arguments[1])
-			       ? usage_error("status takes only --json:", arguments[json ? 1 : 0])
-			       : status_main(root_fd, json);
+	if (strcmp(verb, "status") == 0) {
+		other = status_parse(arguments, &options);
+		return other ? usage_error("status takes only --json and --strict:", other)
+			     : status_main(root_fd, &options);
+	}
 	if (strcmp(verb, "topo") == 0)
 		return first && (!json || arguments[1])
 			       ? usage_error("topo takes only --json:", arguments[json ? 1 : 0])

@@ -34,7 +34,8 @@ static const char usage[] =
 	"  nic-driver sources                    the same, after compiling OFED if the image lacks it\n"
 	"  nic-driver build [-m N] [-k KREL]     compile OFED and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
-	"  slipway-init status [--json]          show each role's state; exit 0 when all are ready\n"
+	"  slipway-init status [--json] [--strict]   show each role's state; exit 0 when all are ready, "
+	"3 if --strict and something is wrong\n"
 	"  slipway-init topo [--json]            how GPUs and NICs are connected by PCIe, and the "
 	"best NIC of each GPU\n"
 	"  slipway-init explain [CODE]           why a container stopped, and the cure: by reason or "
@@ -203,12 +204,13 @@ static int run_verb(int root_fd, const struct verb *verb, char *const *arguments
 
 static int run_status(int root_fd, const char *program, char *const *arguments)
 {
-	bool json = *arguments && strcmp(*arguments, "--json") == 0;
-	const char *other = arguments[json ? 1 : 0];
+	struct status_options options;
+	const char *other = status_parse(arguments, &options);
 
 	if (!other)
-		return status_main(root_fd, json);
-	return usage_error(root_fd, program, false, "status takes only --json: \"%.64s\"", other);
+		return status_main(root_fd, &options);
+	return usage_error(
+		root_fd, program, false, "status takes only --json and --strict: \"%.64s\"", other);
 }
 
 static int run_topo(int root_fd, const char *program, char *const *arguments)

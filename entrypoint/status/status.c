@@ -17,11 +17,11 @@
 #include "common/text.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
+#include "entrypoint/engine/reason.h"
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/image.h"
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/gpu_modules.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/elf.h"
@@ -37,6 +37,23 @@ void status_print(const struct json *json, const char *format, ...)
 	va_start(arguments, format);
 	text_vprint(stdout, format, arguments);
 	va_end(arguments);
+}
+
+void status_finding(struct findings *findings, const struct json *json, const char *format, ...)
+{
+	_cleanup_free_ char *line = NULL;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&line, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		line = NULL;
+	if (!line || strv_push(&findings->lines, line) < 0)
+		findings->incomplete = true;
+	if (line)
+		status_print(json, STATUS_INDENT "! %s\n", line);
 }
 
 void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE])
@@ -190,7 +207,8 @@ static void print_phases(struct json *json, const char *phases)
 		status_print(json, "\n");
 }
 
-static void print_role(struct json *json, const char *role, const struct role_status *status)
+static void print_role(struct json *json, struct findings *findings, const char *role,
+	const struct role_status *status)
 {
 	const char *state = status->value[STATE];
 	long ready_ms = strtol(status->value[READY_MS], NULL, 10);
@@ -215,8 +233,11 @@ static void print_role(struct json *json, const char *role, const struct role_st
 		status_print(json, " [%s]", status->value[REASON]);
 	status_print(json, "%s%s\n", *status->value[DETAIL] ? ": " : "", status->value[DETAIL]);
 	if (strcmp(state, "dead") == 0)
-		status_print(json, STATUS_INDENT
-			"! its process is gone without a cleanup: the kubelet restarts the container; to see why it ended: kubectl describe pod, kubectl logs --previous\n");
+		status_finding(findings, json,
+			"its process is gone without a cleanup (%s): the kubelet restarts the "
+			"container; to see why it ended: kubectl describe pod, kubectl logs "
+			"--previous",
+			role);
 	if (*status->value[PROOF])
 		status_print(json, STATUS_INDENT "load proof: %s\n", status->value[PROOF]);
 	print_phases(json, status->value[PHASES]);
@@ -224,7 +245,7 @@ static void print_role(struct json *json, const char *role, const struct role_st
 }
 
 /* Is there a role, and is each of them ready? */
-static bool status_roles(int root_fd, struct json *json)
+static bool status_roles(int root_fd, struct json *json, struct findings *findings)
 {
 	size_t count = 0, ready = 0;
 
@@ -234,7 +255,7 @@ static bool status_roles(int root_fd, struct json *json)
 
 		if (!read_role(root_fd, i, &status))
 			continue;
-		print_role(json, sources[i].role, &status);
+		print_role(json, findings, sources[i].role, &status);
 		ready += strcmp(status.value[STATE], "ready") == 0;
 		count++;
 	}
@@ -353,19 +374,19 @@ static void status_kernel(int root_fd, struct json *json)
 
 /* ---- how the NIC role's driver came to run, and what did not come back */
 
-void status_nic(int root_fd, struct json *json)
+void status_nic(int root_fd, struct json *json, struct findings *findings)
 {
 	static const struct {
 		enum nic_report_list list;
 		const char *words;
-	} lines[] = {
-		{ NIC_REPORT_PARAMETERS, "parameters: " },
-		{ NIC_REPORT_REPLACED, "! changed since: " },
-		{ NIC_REPORT_UNRESTORED, "! not restored: " },
-		{ NIC_REPORT_MISSING, "! could not be reloaded: " },
+	} faults[] = {
+		{ NIC_REPORT_REPLACED, "changed since" },
+		{ NIC_REPORT_UNRESTORED, "not restored" },
+		{ NIC_REPORT_MISSING, "could not be reloaded" },
 	};
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 	const struct strv *unloaded = &report.lists[NIC_REPORT_UNLOADED];
+	const struct strv *parameters = &report.lists[NIC_REPORT_PARAMETERS];
 	const char *how = "loaded, nothing had to be unloaded";
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_strv_ struct strv in_pods = { 0 };
@@ -398,74 +419,14 @@ void status_nic(int root_fd, struct json *json)
 	for (size_t i = 0; i < unloaded->count; i++)
 		status_print(json, " %s", unloaded->items[i]);
 	status_print(json, "\n");
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		for (size_t k = 0; k < report.lists[lines[i].list].count; k++)
-			status_print(json, STATUS_INDENT "%s%s\n", lines[i].words,
-				report.lists[lines[i].list].items[k]);
+	for (size_t i = 0; i < parameters->count; i++)
+		status_print(json, STATUS_INDENT "parameters: %s\n", parameters->items[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+		for (size_t k = 0; k < report.lists[faults[i].list].count; k++)
+			status_finding(findings, json, "%s: %s", faults[i].words,
+				report.lists[faults[i].list].items[k]);
 	for (size_t i = 0; i < in_pods.count; i++)
 		status_print(json, STATUS_INDENT "removed with the driver: %s\n", in_pods.items[i]);
-}
-
-/* ---- GPUDirect RDMA */
-
-/*
- * How often the role that follows OFED loaded nvidia-peermem, and how long the last time took;
- * *loads stays -1 where none follows. Either of the two roles may be the one (rdma/peermem.h).
- */
-static void read_follower(int root_fd, long *loads, long *last_us)
-{
-	static const char *const files[] = { GPU_STATE_FOLDER "/peermem.status",
-		GPU_STATE_FOLDER "/gpu.status" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		_cleanup_free_ char *text = NULL;
-		char count[24], us[24];
-
-		if (fs_read(root_fd, files[i], 65536, &text, NULL) < 0)
-			continue;
-		conf_value(text, "peermem_loads", count, sizeof(count));
-		conf_value(text, "peermem_us", us, sizeof(us));
-		if (strtol(count, NULL, 10) <= 0)
-			continue;
-		*loads = strtol(count, NULL, 10);
-		*last_us = strtol(us, NULL, 10);
-		return;
-	}
-}
-
-static void status_peermem(int root_fd, struct json *json)
-{
-	bool loaded = sysmodule_is_live(root_fd, PEERMEM_MODULE);
-	bool rdma_core = sysmodule_exists(root_fd, "ib_core"); /* a module or built in */
-	bool ofed_ready = fs_exists(root_fd, CONTRACT_OFED_READY);
-	bool ofed_stale = ready_flag_is_stale(root_fd);
-	long loads = -1, last_us = -1;
-
-	read_follower(root_fd, &loads, &last_us);
-	json_write_open(json, "peermem", '{');
-	json_write_boolean(json, "loaded", loaded);
-	json_write_boolean(json, "rdma_core", rdma_core);
-	json_write_boolean(json, "ofed_ready", ofed_ready && !ofed_stale);
-	json_write_boolean(json, "ofed_flag_stale", ofed_stale);
-	json_write_number_or_null(json, "loads", loads);
-	json_write_number_or_null(json, "last_load_us", last_us);
-	json_write_close(json, '}');
-
-	status_print(json, "peermem  %s", loaded ? "loaded" : "not loaded");
-	if (!rdma_core)
-		status_print(json, "; the kernel has no RDMA core");
-	else if (ofed_stale)
-		status_print(json, "; stale flag: " READY_FLAG_STALE);
-	else
-		status_print(json, "; OFED's container %s",
-			ofed_ready ? "says that it is ready" : "has not said that it is ready");
-	if (loads == 1)
-		status_print(
-			json, "; loaded once after OFED came, in %.1f ms", (double) last_us / 1e3);
-	else if (loads > 1)
-		status_print(json, "; loaded %ld times after OFED came, the last time in %.1f ms",
-			loads, (double) last_us / 1e3);
-	status_print(json, "\n");
 }
 
 /* ---- the modules that show how far a node is */
@@ -500,10 +461,11 @@ static int status_module(int root_fd, const char *name, struct json *json)
 }
 
 /* In the order that they come; last those that stand in the way. */
-static void status_modules(int root_fd, struct json *json)
+static void status_modules(int root_fd, struct json *json, struct findings *findings)
 {
 	int count = 0;
 
+	(void) findings;
 	json_write_open(json, "modules", '[');
 	status_print(json, "modules ");
 	for (size_t i = 0; i < ARRAY_SIZE(rdma_modules); i++)
@@ -520,21 +482,43 @@ static void status_modules(int root_fd, struct json *json)
 
 /* In the order of the lines and members. */
 static status_part *const parts[] = { status_nic, status_driver, status_devices, status_rdma,
-	status_daemons, status_peermem, status_imex, status_fabric, status_modules };
+	status_daemons, status_peermem, status_operator, status_imex, status_fabric,
+	status_modules };
 
-int status_main(int root_fd, bool json)
+const char *status_parse(char *const *arguments, struct status_options *options)
+{
+	*options = (struct status_options){ .json = false };
+	for (; *arguments; arguments++) {
+		if (strcmp(*arguments, "--json") == 0)
+			options->json = true;
+		else if (strcmp(*arguments, "--strict") == 0)
+			options->strict = true;
+		else
+			return *arguments;
+	}
+	return NULL;
+}
+
+int status_main(int root_fd, const struct status_options *options)
 {
 	struct json object = { .file = stdout };
-	struct json *form = json ? &object : NULL;
-	bool ready;
+	struct json *form = options->json ? &object : NULL;
+	struct findings findings = { .incomplete = false };
+	int exit_code;
 
 	json_write_open(form, NULL, '{');
 	status_kernel(root_fd, form);
-	ready = status_roles(root_fd, form);
+	exit_code = status_roles(root_fd, form, &findings) ? 0 : 1;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		parts[i](root_fd, form);
+		parts[i](root_fd, form, &findings);
+	json_write_list(form, "findings", &findings.lines);
 	json_write_close(form, '}');
 	if (form)
 		(void) putchar('\n');
-	return ready ? 0 : 1;
+	if (options->strict && findings.lines.count)
+		exit_code = STATUS_EXIT_FINDINGS;
+	if (findings.incomplete)
+		exit_code = reason_entry(REASON_INTERNAL)->exit_code;
+	strv_free(&findings.lines);
+	return exit_code;
 }

@@ -7,9 +7,22 @@
 
 #include "entrypoint/role/role.h"
 
-/* slipway-init status: text or one JSON object on stdout. 0 when every role on the node is ready,
- * else 1. */
-int status_main(int root_fd, bool json);
+#define STATUS_EXIT_FINDINGS 3
+
+struct status_options {
+	bool json;
+	bool strict; /* a finding decides about the exit code */
+};
+
+/* Returns the first argument that is no option, or NULL. */
+const char *status_parse(char *const *arguments, struct status_options *options);
+
+/*
+ * slipway-init status: text or one JSON object on stdout. 0 when every role on the node is ready,
+ * else 1; STATUS_EXIT_FINDINGS if something is wrong and the options say so; 70 (INTERNAL) without
+ * memory.
+ */
+int status_main(int root_fd, const struct status_options *options);
 
 /*
  * A role's metrics, <state folder>/metrics/<role>.prom: when the log changes, and as a watch while

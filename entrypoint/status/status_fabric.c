@@ -47,24 +47,27 @@ static const char *const kind_names[] = {
 /* In JSON, and for people. */
 struct management {
 	const char *name, *text;
+	const char *fault; /* what is wrong with it, or NULL */
 };
 
 static struct management management_of(
 	bool loaded, long nvlink_disabled, bool manager_runs, enum fabric_kind kind)
 {
 	if (!loaded)
-		return (struct management){ "unknown", "no driver is loaded" };
+		return (struct management){ "unknown", "no driver is loaded", NULL };
 	if (nvlink_disabled > 0)
 		return (struct management){ "off",
-			"NVLink is switched off (NvLinkDisable=1): nothing to manage" };
+			"NVLink is switched off (NvLinkDisable=1): nothing to manage", NULL };
 	if (manager_runs)
-		return (struct management){ "running", "a fabric manager runs" };
+		return (struct management){ "running", "a fabric manager runs", NULL };
 	if (kind == FABRIC_ELSEWHERE)
-		return (struct management){ "elsewhere", "the rack's switch trays manage NVLink" };
+		return (struct management){ "elsewhere", "the rack's switch trays manage NVLink",
+			NULL };
 	if (kind == FABRIC_NONE)
-		return (struct management){ "none", "no NVSwitch on this node: nothing to manage" };
-	return (struct management){ "missing",
-		"NO FABRIC MANAGER runs: CUDA will fail with error 802" };
+		return (struct management){ "none", "no NVSwitch on this node: nothing to manage",
+			NULL };
+	return (struct management){ "missing", "no fabric manager runs",
+		"these GPUs need a fabric manager: CUDA will fail with error 802" };
 }
 
 static void print_gpu(struct json *json, const struct nvml_gpu *gpu)
@@ -90,7 +93,7 @@ static void print_gpu(struct json *json, const struct nvml_gpu *gpu)
 			gpu->status, gpu->status ? " (FAILED)" : "", gpu->clique, gpu->cluster);
 }
 
-void status_fabric(int root_fd, struct json *json)
+void status_fabric(int root_fd, struct json *json, struct findings *findings)
 {
 	bool loaded = sysmodule_is_live(root_fd, "nvidia");
 	bool socket = fs_exists(root_fd, MANAGER_SOCKET);
@@ -128,6 +131,9 @@ void status_fabric(int root_fd, struct json *json)
 	if (subnet_manager.pid)
 		status_print(json, "; nvlsm is process %d", (int) subnet_manager.pid);
 	status_print(json, "\n");
+
+	if (management.fault)
+		status_finding(findings, json, "%s", management.fault);
 
 	nvml_fabric(root_fd, &nvml);
 	json_write_open(json, "gpus", '[');
@@ -184,27 +190,13 @@ static void find_wrong_channels(int root_fd, int channels_major, struct strv *fi
 			"DRA driver makes the nodes itself");
 }
 
-/* Is the program in the driver root, where the DRA driver looks for such (root.go)? */
-static bool has_program(int root_fd, const char *name)
-{
-	static const char *const folders[] = { "opt/bin", "usr/bin", "usr/sbin", "bin", "sbin" };
-	char path[96];
-
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		(void) snprintf(
-			path, sizeof(path), CONTRACT_DRIVER_ROOT "/%s/%s", folders[i], name);
-		if (fs_exists(root_fd, path))
-			return true;
-	}
-	return false;
-}
-
 /* A driver root that is not visible, as in the NIC's pod, or has no userspace, lacks nothing. */
 static void find_wrong_driver(int root_fd, struct strv *findings)
 {
 	static const char *const programs[] = { IMEX_PROGRAM, IMEX_PROGRAM "-ctl" };
 	struct driver_version driver;
 	struct fabric fabric;
+	char path[96];
 
 	/* Other nodes have no NVLink to each other: they are in no ComputeDomain. */
 	fabric_find(root_fd, &fabric);
@@ -216,8 +208,9 @@ static void find_wrong_driver(int root_fd, struct strv *findings)
 			"driver %s is too old for ComputeDomains, which need "
 			"" NVIDIA_COMPUTE_DOMAINS_MINIMUM " or newer",
 			driver.text);
-	for (size_t i = 0; i < ARRAY_SIZE(programs) && has_program(root_fd, "nvidia-smi"); i++)
-		if (!has_program(root_fd, programs[i]))
+	for (size_t i = 0; i < ARRAY_SIZE(programs) && driver_program(root_fd, "nvidia-smi", path);
+		i++)
+		if (!driver_program(root_fd, programs[i], path))
 			(void) !strv_pushf(findings,
 				"/" CONTRACT_DRIVER_ROOT " has no %s, which ComputeDomains start: "
 				"slipway build --imex adds it to the image",
@@ -264,7 +257,7 @@ static void print_imex_port(int root_fd, struct json *json, unsigned port, struc
 		findings, "TCP port %u, which " IMEX_PROGRAM " needs, is taken%s", port, who);
 }
 
-void status_imex(int root_fd, struct json *json)
+void status_imex(int root_fd, struct json *json, struct findings *all)
 {
 	_cleanup_strv_ struct strv findings = { 0 };
 	bool loaded = sysmodule_is_live(root_fd, "nvidia");
@@ -308,5 +301,5 @@ void status_imex(int root_fd, struct json *json)
 	json_write_list(json, "findings", &findings);
 	json_write_close(json, '}');
 	for (size_t i = 0; i < findings.count; i++)
-		status_print(json, STATUS_INDENT "! %s\n", findings.items[i]);
+		status_finding(all, json, "%s", findings.items[i]);
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "common/arch.h"
@@ -81,7 +80,7 @@ static void user_space_version(int root_fd, char version[64])
  * Prints the nodes that addons need in the driver root while they are loaded. Prints none if the
  * driver root is not visible, as in the NIC's pod.
  */
-static void print_addon_nodes(int root_fd, struct json *json)
+static void print_addon_nodes(int root_fd, struct json *json, struct findings *findings)
 {
 	struct module_node nodes[ADDON_NODES_MAX];
 	bool is_seen = fs_exists(root_fd, CONTRACT_DRIVER_ROOT "/dev");
@@ -89,28 +88,26 @@ static void print_addon_nodes(int root_fd, struct json *json)
 
 	json_write_open(json, "addon_nodes", '[');
 	for (size_t i = 0; i < count; i++) {
-		struct stat there;
 		char path[128];
 		bool right;
 
 		(void) snprintf(
 			path, sizeof(path), "/" CONTRACT_DRIVER_ROOT "/%.79s", nodes[i].path);
-		right = fstatat(root_fd, path + 1, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISCHR(there.st_mode) && there.st_rdev == nodes[i].device;
+		right = status_has_node(root_fd, path + 1, nodes[i].device);
 		json_write_open(json, NULL, '{');
 		json_write_text(json, "path", path);
 		json_write_boolean(json, "correct", right);
 		json_write_close(json, '}');
 		if (!right)
-			status_print(json,
-				STATUS_INDENT "! %s is missing or has another device number: "
-					      "containers are not given %s\n",
+			status_finding(findings, json,
+				"%s is missing or has another device number: containers are not "
+				"given %s",
 				path, nodes[i].module->feature);
 	}
 	json_write_close(json, ']');
 }
 
-static void print_unknown_parameters(int root_fd, struct json *json)
+static void print_unknown_parameters(int root_fd, struct json *json, struct findings *findings)
 {
 	const struct role gpu = {
 		.name = "gpu", .state_folder = GPU_STATE_FOLDER, .root_fd = root_fd
@@ -121,18 +118,20 @@ static void print_unknown_parameters(int root_fd, struct json *json)
 	json_write_list(json, "unknown_parameters", &lines);
 	for (size_t i = 0; i < lines.count; i++) {
 		const char *module = lines.items[i];
-		const char *parameter = module + strcspn(module, " ");
+		int length = (int) strcspn(module, " ");
+		const char *parameter = module + length + (module[length] == ' ');
 
-		status_print(json, STATUS_INDENT "!%s has no effect: %.*s has no such parameter\n",
-			parameter, (int) (parameter - module), module);
+		status_finding(findings, json, "%s has no effect: %.*s has no such parameter",
+			parameter, length, module);
 	}
 }
 
-void status_driver(int root_fd, struct json *json)
+void status_driver(int root_fd, struct json *json, struct findings *findings)
 {
 	/* Parameters that change what containers can do with the GPU. */
 	static const char *const parameters[] = { "NvLinkDisable", "ImexChannelCount",
-		"CreateImexChannel0", "EnableGpuFirmware", "ModifyDeviceFiles" };
+		"CreateImexChannel0", "EnableGpuFirmware", "ModifyDeviceFiles",
+		"GrdmaPciTopoCheckOverride" };
 	bool loaded = sysmodule_is_live(root_fd, "nvidia");
 	struct driver_version version;
 	char user_space[64], coherent[64];
@@ -161,31 +160,47 @@ void status_driver(int root_fd, struct json *json)
 	else
 		status_print(json,
 			"driver   nvidia is loaded, but /proc/driver/nvidia does not show its version");
-	if (*user_space && loaded && strcmp(user_space, version.text) != 0)
-		status_print(json,
-			"; BUT the user space in /" CONTRACT_DRIVER_ROOT
-			" is version %s: programs will report a version mismatch",
-			user_space);
-	else if (*user_space)
+	if (*user_space)
 		status_print(json, "; user space in /" CONTRACT_DRIVER_ROOT ": %s", user_space);
 	status_print(json, "\n");
-	print_unknown_parameters(root_fd, json);
-	print_addon_nodes(root_fd, json);
+	if (*user_space && loaded && strcmp(user_space, version.text) != 0)
+		status_finding(findings, json,
+			"the user space in /" CONTRACT_DRIVER_ROOT
+			" is version %s, the kernel driver is not: programs will report a version "
+			"mismatch",
+			user_space);
+	print_unknown_parameters(root_fd, json, findings);
+	print_addon_nodes(root_fd, json, findings);
+	status_driver_root(root_fd, json, findings);
 	json_write_close(json, '}');
 }
 
 /* ---- PCI functions */
 
 /* A driver that is there and has not taken the card is what one looks for at night. */
-static const char *why_undriven(int root_fd, const struct pci_function *function)
+static void find_undriven(int root_fd, const struct pci_function *function, struct json *json,
+	struct findings *findings)
 {
-	if (*function->driver)
-		return "";
-	if (function->kind == PCI_NIC && sysmodule_is_live(root_fd, "mlx5_core"))
-		return " !  mlx5_core is loaded and does not drive it: the kernel's log says why";
-	if (function->kind == PCI_GPU && sysmodule_is_live(root_fd, "nvidia"))
-		return " !  nvidia is loaded and does not drive it: the kernel's log says why";
-	return "";
+	static const char *const drivers[] = { [PCI_GPU] = "nvidia", [PCI_NIC] = "mlx5_core" };
+	const char *driver =
+		(size_t) function->kind < ARRAY_SIZE(drivers) ? drivers[function->kind] : NULL;
+
+	if (driver && !*function->driver && sysmodule_is_live(root_fd, driver))
+		status_finding(findings, json,
+			"%s: %s is loaded and does not drive it: the kernel's log says why",
+			function->address, driver);
+}
+
+/* The path is not known where sysfs is laid out otherwise: then the link is not, either. */
+static void read_link(int root_fd, const struct pci_function *function, struct pci_link *link)
+{
+	struct pci_path path;
+	char folder[64];
+
+	(void) snprintf(folder, sizeof(folder), PCI_DEVICES "/%s", function->address);
+	*link = (struct pci_link){ -1, -1, -1, -1 };
+	if (pci_path_read(root_fd, folder, &path) == 0)
+		pci_link_read(root_fd, &path, link);
 }
 
 /* Prints what the driver shows about its GPU: /proc/driver/nvidia/gpus/<address>/information. */
@@ -225,7 +240,7 @@ static void print_gpu(int root_fd, const struct pci_function *function, struct j
 		status_print(json, ", no /dev/nvidia%s here", value[MINOR]);
 }
 
-void status_devices(int root_fd, struct json *json)
+void status_devices(int root_fd, struct json *json, struct findings *findings)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
 	int count = pci_functions(root_fd, &functions);
@@ -234,8 +249,10 @@ void status_devices(int root_fd, struct json *json)
 	for (int i = 0; i < count; i++) {
 		const struct pci_function *function = &functions[i];
 		const char *kind = pci_kind_name(function->kind);
+		struct pci_link link;
 		char id[16];
 
+		read_link(root_fd, function, &link);
 		(void) snprintf(id, sizeof(id), "%04x:%04x", function->vendor, function->device);
 		json_write_open(json, NULL, '{');
 		json_write_text(json, "address", function->address);
@@ -243,15 +260,20 @@ void status_devices(int root_fd, struct json *json)
 		json_write_text(json, "id", id);
 		json_write_text_or_null(json, "driver", function->driver);
 		json_write_number(json, "numa_node", function->numa_node);
-		status_print(json, "%-8s %s [%s] by %s%s", kind, function->address, id,
-			*function->driver ? function->driver : "no driver",
-			why_undriven(root_fd, function));
+		json_write_number_or_null(json, "link_width", link.width);
+		json_write_number_or_null(json, "link_width_possible", link.width_possible);
+		status_print(json, "%-8s %s [%s] by %s", kind, function->address, id,
+			*function->driver ? function->driver : "no driver");
 		if (function->kind == PCI_GPU)
 			print_gpu(root_fd, function, json);
 		if (function->numa_node >= 0)
 			status_print(json, ", NUMA node %d", function->numa_node);
 		json_write_close(json, '}');
 		status_print(json, "\n");
+		find_undriven(root_fd, function, json, findings);
+		if (pci_link_is_narrow(&link))
+			status_finding(findings, json, PCI_LINK_NARROW, function->address,
+				link.width, link.width_possible);
 	}
 	json_write_close(json, ']');
 	if (count <= 0)
@@ -382,7 +404,7 @@ static void print_other(struct json *json, const char *name, const struct proces
 		name, (int) process->pid, owner);
 }
 
-void status_daemons(int root_fd, struct json *json)
+void status_daemons(int root_fd, struct json *json, struct findings *findings)
 {
 	pid_t supervisor = find_supervisor(root_fd);
 	struct process_seen seen[PROCESSES_MAX];
@@ -390,6 +412,7 @@ void status_daemons(int root_fd, struct json *json)
 	size_t count = daemon_lines_read(root_fd, lines);
 	bool none = count == 0;
 
+	(void) findings;
 	json_write_open(json, "daemons", '[');
 	for (size_t i = 0; i < count; i++) {
 		correct_state(root_fd, supervisor, &lines[i]);

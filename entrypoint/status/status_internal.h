@@ -17,14 +17,22 @@
 /* The label's column of a line that goes on with the one above. */
 #define STATUS_INDENT "         "
 
-typedef void status_part(int root_fd, struct json *json);
+/* Sentences about what is wrong: the lines with "!", and in JSON "findings". */
+struct findings {
+	struct strv lines;
+	bool incomplete; /* there was no memory for one */
+};
+
+typedef void status_part(int root_fd, struct json *json, struct findings *findings);
 
 /* status.c */
 status_part status_nic;
 /* status_gpu.c */
 status_part status_driver, status_devices, status_daemons;
+/* status_operator.c */
+status_part status_driver_root, status_operator;
 /* status_rdma.c */
-status_part status_rdma;
+status_part status_rdma, status_peermem;
 /* status_fabric.c */
 status_part status_imex, status_fabric;
 
@@ -32,6 +40,10 @@ status_part status_imex, status_fabric;
 
 /* To stdout in the form for people; nothing where there is a @json. */
 void status_print(const struct json *json, const char *format, ...) _printf_(2, 3);
+
+/* Adds a sentence to @findings, and prints it as a line of its own where there is no @json. */
+void status_finding(struct findings *findings, const struct json *json, const char *format, ...)
+	_printf_(3, 4);
 
 /* "the host's", or which pod's. */
 void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE]);
@@ -82,6 +94,25 @@ struct daemon_line {
 
 /* Returns how many there are. */
 size_t daemon_lines_read(int root_fd, struct daemon_line lines[DAEMON_LINES]);
+
+/* ---- status_operator.c */
+
+/* Is @path a character device with this number, and no link? */
+bool status_has_node(int root_fd, const char *path, dev_t device);
+
+/*
+ * Looks below the driver root where the DRA driver for GPUs looks for programs. Writes the path
+ * relative to the root; false where it is in none of these folders.
+ */
+bool driver_program(int root_fd, const char *name, char path[96]);
+
+/* ---- status_rdma.c */
+
+/*
+ * Whether a device takes dma-buf memory, by the errno of a registration of descriptor -1: 1, 0, or
+ * -1 where that does not tell.
+ */
+int dma_buf_answer(int error);
 
 /* ---- nvml.c: what only the driver's own library knows */
 

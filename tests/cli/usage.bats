@@ -58,6 +58,15 @@ load helpers
     [ "$status" -eq 2 ]
 }
 
+@test "slipway-init status: its options, and one that it has not" {
+    local init=${SLIPWAY%/*}/slipway-init
+    run "$init" status --strict --json
+    [ "$status" -eq "$(jq 'if .findings == [] then 1 else 3 end' <<<"$output")" ]
+    run "$init" status --json now
+    [ "$status" -eq 2 ]
+    says 'status takes only --json and --strict: "now"'
+}
+
 @test "slipway-init topo: it takes --json alone, and a slip of the verb is recognised" {
     local init=${SLIPWAY%/*}/slipway-init
     run "$init" topo --json

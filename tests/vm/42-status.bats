@@ -67,6 +67,7 @@ CASE
     [ "$status" -eq 0 ]
     json=$(status_json)
     [ "$(jq -r '.rdma[0] | .name, .by_verbs, .ports[0].state, .ports[0].link_layer' <<<"$json")" = $'rxe0\ntrue\nACTIVE\nEthernet' ]
+    [ "$(jq -r '.rdma[0] | .dma_buf, .ports[0].interface, .ports[0].physical_state' <<<"$json")" = $'false\nrdma0\nLinkUp' ]
     [[ $output == *'hca_id:'*'rxe0'*'PORT_ACTIVE'* ]]
     [[ $output == *'rxe0 port 1 ==> rdma0 ('* ]]
     [[ $output == *$'rxe0\t1\t1\t0000:0000:0000:0000:0000:ffff:c000:0201\t192.0.2.1'*$'\tv2\trdma0'* ]]

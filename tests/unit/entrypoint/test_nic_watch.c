@@ -236,11 +236,13 @@ static char *status_json(const struct folder *folder)
 	char *text = NULL;
 	size_t size;
 	struct json json = { .file = open_memstream(&text, &size) };
+	struct findings findings = { .incomplete = false };
 
 	json_write_open(&json, NULL, '{');
-	status_nic(folder->fd, &json);
+	status_nic(folder->fd, &json, &findings);
 	json_write_close(&json, '}');
 	assert_int_equal(fclose(json.file), 0);
+	strv_free(&findings.lines);
 	return text;
 }
 

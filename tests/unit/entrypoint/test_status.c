@@ -7,7 +7,9 @@
 #include "tests/unit/support.h"
 
 #include <fcntl.h>
+#include <errno.h>
 #include <sys/file.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -17,6 +19,7 @@
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
+#include "entrypoint/status/status_internal.h"
 
 #define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
 
@@ -96,7 +99,8 @@ static void put_real_node(const struct folder *node)
 }
 
 /* Returns what the status prints, as text or JSON; the caller frees it. */
-static char *status_of(const struct folder *node, bool json, int expected)
+static char *status_with(
+	const struct folder *node, const struct status_options *options, int expected)
 {
 	_cleanup_close_ int before = dup(STDOUT_FILENO);
 	FILE *file = tmpfile();
@@ -105,13 +109,20 @@ static char *status_of(const struct folder *node, bool json, int expected)
 	assert_true(before >= 0 && file && text);
 	(void) fflush(stdout);
 	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
-	assert_int_equal(status_main(node->fd, json), expected);
+	assert_int_equal(status_main(node->fd, options), expected);
 	(void) fflush(stdout);
 	assert_true(dup2(before, STDOUT_FILENO) >= 0);
 	rewind(file);
 	assert_true(fread(text, 1, 65535, file) > 0);
 	(void) fclose(file);
 	return text;
+}
+
+static char *status_of(const struct folder *node, bool json, int expected)
+{
+	const struct status_options options = { .json = json };
+
+	return status_with(node, &options, expected);
 }
 
 static void a_real_node_with_another_programs_driver(void **state)
@@ -295,8 +306,9 @@ static void switches_without_a_manager_are_reported(void **state)
 	folder_write_text(node, "sys/bus/pci/devices/0000:05:00.0/class", "0x068000\n");
 	folder_subfolder(node, "proc/driver/nvidia-nvswitch/devices/0000:05:00.0");
 	without = status_of(node, false, 1);
-	assert_contains(without, "fabric   NO FABRIC MANAGER runs: CUDA will fail with error 802");
-	assert_contains(without, "; 1 NVSwitches, 1 of them driven\n");
+	assert_contains(without, "fabric   no fabric manager runs; 1 NVSwitches, 1 of them driven\n"
+				 "         ! these GPUs need a fabric manager: CUDA will fail with "
+				 "error 802\n");
 	assert_contains(without, "nvswitch 0000:05:00.0 [10de:22a3] by no driver\n");
 	put_process(node, "900", "nv-fabricmanage\n", "0::/\n");
 	folder_write_text(node, "run/nvidia-fabricmanager/socket", "");
@@ -424,7 +436,7 @@ static void a_nic_container_that_was_killed_leaves_a_stale_flag(void **state)
 	folder_write_text(node, NIC_STATE_FOLDER "/nic.status", "pid=77\nstate=ready\nreason=OK\n");
 	stale = status_of(node, false, 1);
 	assert_contains(stale, "nic      dead");
-	assert_contains(stale, "! its process is gone without a cleanup: the kubelet");
+	assert_contains(stale, "! its process is gone without a cleanup (nic): the kubelet");
 	assert_contains(stale, "peermem  not loaded; stale flag: the NIC container died");
 	json = status_of(node, true, 1);
 	assert_contains(json, "\"ofed_ready\":false,\"ofed_flag_stale\":true");
@@ -474,7 +486,9 @@ static void a_user_space_of_another_version(void **state)
 		folder_write_text(node, path, "");
 	}
 	text = status_of(node, false, 1);
-	assert_contains(text, "BUT the user space in /run/nvidia/driver is version 575.1.2");
+	assert_contains(text, "; user space in /run/nvidia/driver: 575.1.2\n"
+			      "         ! the user space in /run/nvidia/driver is version 575.1.2, "
+			      "the kernel driver is not: ");
 }
 
 static void what_gdrcopy_and_storage_need_is_missing(void **state)
@@ -559,16 +573,269 @@ static void rdma_devices_with_their_ports(void **state)
 		"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\n");
 	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/gids/1",
 		"0000:0000:0000:0000:0000:0000:0000:0000\n");
-	folder_subfolder(node, "sys/class/infiniband/test_1");
+	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/phys_state", "5: LinkUp\n");
+	folder_write_text(
+		node, "sys/class/infiniband/test_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+	folder_write_text(
+		node, "sys/class/infiniband/test_0/ports/1/gid_attrs/ndevs/0", "ens1np0\n");
+	folder_write_text(node, "sys/class/infiniband/test_1/ports/1/state", "1: DOWN\n");
+	folder_write_text(node, "sys/class/infiniband/test_1/ports/1/link_layer", "InfiniBand\n");
+	folder_write_text(node, "sys/class/infiniband/test_1/ports/1/phys_state", "2: Polling\n");
+	folder_subfolder(node, "sys/class/infiniband/test_2");
 	text = status_of(node, false, 1);
-	assert_contains(
-		text, "rdma     test_0, firmware 28.39.1002; port 1 ACTIVE, Ethernet, 1 GID\n");
-	assert_contains(text, "rdma     test_1\n");
+	assert_contains(text,
+		"rdma     test_0, firmware 28.39.1002; port 1 ACTIVE, Ethernet, 1 GID, "
+		"ens1np0, 400 Gb/sec (4X NDR)\n");
+	assert_contains(text, "rdma     test_1; port 1 DOWN, InfiniBand, 0 GIDs, link Polling\n");
+	assert_contains(text, "rdma     test_2\n");
 	json = status_of(node, true, 1);
 	assert_contains(json,
 		"\"rdma\":[{\"name\":\"test_0\",\"firmware\":\"28.39.1002\",\"by_verbs\":false,"
-		"\"ports\":[{\"port\":1,\"state\":\"ACTIVE\",\"link_layer\":\"Ethernet\","
+		"\"dma_buf\":null,\"ports\":[{\"port\":1,\"state\":\"ACTIVE\","
+		"\"physical_state\":\"LinkUp\",\"link_layer\":\"Ethernet\","
+		"\"rate\":\"400 Gb/sec (4X NDR)\",\"interface\":\"ens1np0\","
 		"\"gid_count\":1,\"gids\":[\"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\"]}]}");
+}
+
+static void dma_buf_shows_by_what_a_bad_descriptor_is_refused_with(void **state)
+{
+	(void) state;
+	assert_int_equal(dma_buf_answer(EBADF), 1);
+	assert_int_equal(dma_buf_answer(EOPNOTSUPP), 0);
+	assert_int_equal(dma_buf_answer(EPROTONOSUPPORT), 0);
+	assert_int_equal(dma_buf_answer(EPERM), -1);
+}
+
+static void a_link_with_too_few_lanes_is_a_finding(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	put_real_node(node);
+	folder_write_text(node, GPU_FOLDER "/current_link_width", "8\n");
+	folder_write_text(node, GPU_FOLDER "/max_link_width", "16\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "GSP firmware 580.159.04\n"
+			      "         ! 0000:00:06.0: its PCIe link has 8 of the 16 lanes ");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"link_width\":8,\"link_width_possible\":16,");
+}
+
+static void a_function_that_its_driver_left_is_a_finding(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+
+	put_real_node(node);
+	assert_int_equal(unlinkat(node->fd, GPU_FOLDER "/driver", 0), 0);
+	text = status_of(node, false, 1);
+	assert_contains(text, "! 0000:00:06.0: nvidia is loaded and does not drive it: ");
+}
+
+#define DRIVER_DEV CONTRACT_DRIVER_ROOT "/dev"
+
+static void nodes_that_the_driver_root_lacks_are_findings(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	put_real_node(node);
+	folder_subfolder(node, DRIVER_DEV);
+	text = status_of(node, false, 1);
+	assert_contains(text, "! /run/nvidia/driver/dev/nvidiactl is missing or is not device "
+			      "195:255: containers with a GPU will fail\n");
+	assert_contains(text, "! /run/nvidia/driver/dev/nvidia0 is missing or is not device 195:0");
+	assert_contains(
+		text, "! /run/nvidia/driver/dev/nvidia-uvm is missing or is not device 238:0");
+	assert_contains(text,
+		"! /run/nvidia/driver/dev/nvidia-uvm-tools is missing or is not device "
+		"238:1");
+	/* Here the pod has none in its own /dev: dev/nvidia0 is no device. */
+	assert_null(strstr(text, "! /dev/"));
+	/* Nothing knows the number of one that is not loaded. */
+	assert_null(strstr(text, "modeset"));
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"nodes\":[{\"path\":\"/run/nvidia/driver/dev/nvidiactl\","
+			      "\"number\":\"195:255\",\"correct\":false},");
+}
+
+static void put_node(
+	const struct folder *node, const char *path, unsigned major_number, unsigned minor_number)
+{
+	if (mknodat(node->fd, path, S_IFCHR | 0600, makedev(major_number, minor_number)) == 0)
+		return;
+	assert_int_equal(errno, EPERM);
+	skip(); /* only root makes devices */
+}
+
+static void a_node_with_an_old_number_is_a_finding(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	put_real_node(node);
+	folder_write_text(node, "proc/devices",
+		"Character devices:\n195 nvidia\n195 nvidiactl\n195 nvidia-modeset\n"
+		"238 nvidia-uvm\n\nBlock devices:\n");
+	folder_subfolder(node, DRIVER_DEV);
+	put_node(node, DRIVER_DEV "/nvidiactl", 195, 255);
+	put_node(node, DRIVER_DEV "/nvidia0", 195, 0);
+	put_node(node, DRIVER_DEV "/nvidia-uvm", 237, 0);
+	put_node(node, DRIVER_DEV "/nvidia-uvm-tools", 238, 1);
+	/* In /dev one is right, so all should be. */
+	put_node(node, "dev/nvidiactl", 195, 255);
+	text = status_of(node, false, 1);
+	assert_contains(
+		text, "! /run/nvidia/driver/dev/nvidia-uvm is missing or is not device 238:0");
+	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidia0"));
+	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidiactl"));
+	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidia-uvm-tools"));
+	assert_contains(text, "! /dev/nvidia-uvm is missing or is not device 238:0");
+	assert_null(strstr(text, "! /dev/nvidiactl"));
+	/* CUDA does without it. */
+	assert_null(strstr(text, "modeset is missing"));
+	json = status_of(node, true, 1);
+	assert_contains(json, "{\"path\":\"/dev/nvidiactl\",\"number\":\"195:255\","
+			      "\"correct\":true}");
+}
+
+static void the_dra_driver_wants_a_plain_nvidia_smi_and_the_library(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *link = NULL, *plain = NULL, *json = NULL, *absolute = NULL;
+
+	put_real_node(node);
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/opt/nvidia/nvidia-smi", "");
+	put_link(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "../../opt/nvidia/nvidia-smi");
+	link = status_of(node, false, 1);
+	assert_contains(link, "! /run/nvidia/driver/usr/bin/nvidia-smi is a link: ");
+	assert_contains(
+		link, "! /run/nvidia/driver has nvidia-smi and no libnvidia-ml.so.1 where ");
+
+	assert_int_equal(unlinkat(node->fd, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", 0), 0);
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "");
+	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.580.159.04", "");
+	put_link(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1",
+		"libnvidia-ml.so.580.159.04");
+	plain = status_of(node, false, 1);
+	assert_null(strchr(plain, '!'));
+	json = status_of(node, true, 1);
+	assert_contains(json,
+		"\"nvidia_smi\":\"/run/nvidia/driver/usr/bin/nvidia-smi\","
+		"\"libnvidia_ml\":\"/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1\"");
+
+	/* In the DRA driver's container it leads elsewhere. */
+	assert_int_equal(
+		unlinkat(node->fd, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1", 0), 0);
+	put_link(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1",
+		"/usr/lib64/libnvidia-ml.so.580.159.04");
+	absolute = status_of(node, false, 1);
+	assert_contains(absolute, "no libnvidia-ml.so.1 where ");
+}
+
+static void a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *preinstalled = NULL, *beside = NULL, *json = NULL, *own = NULL;
+
+	folder_write_text(node, "proc/1/root/etc/alternatives/nvidia-smi", "#!/bin/sh\n");
+	assert_int_equal(fchmodat(node->fd, "proc/1/root/etc/alternatives/nvidia-smi", 0755, 0), 0);
+	put_link(node, "proc/1/root/usr/bin/nvidia-smi", "/etc/alternatives/nvidia-smi");
+	folder_write_text(node, CONTRACT_VALIDATIONS "/driver-ready", "");
+	folder_write_text(node, CONTRACT_VALIDATIONS "/toolkit-ready", "");
+	preinstalled = status_of(node, false, 1);
+	assert_contains(preinstalled, "operator files in /run/nvidia/validations: driver-ready "
+				      "toolkit-ready; the host has /usr/bin/nvidia-smi\n");
+	assert_null(strchr(preinstalled, '!'));
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status", "state=stopped\n");
+	beside = status_of(node, false, 1);
+	assert_contains(beside,
+		"! the host has /usr/bin/nvidia-smi: if it works, k8s-driver-manager "
+		"takes the driver for pre-installed ");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"operator\":{\"host_has_nvidia_smi\":true,"
+			      "\"host_nvidia_smi\":\"/usr/bin/nvidia-smi\","
+			      "\"validations\":[\"driver-ready\",\"toolkit-ready\"]}");
+
+	/* Process 1 is this container's own. */
+	folder_write_text(node, "proc/1/root/etc/slipway/image.conf", "role=gpu\n");
+	own = status_of(node, true, 1);
+	assert_contains(own, "\"operator\":{\"host_has_nvidia_smi\":null,");
+}
+
+static void peermem_shows_whether_it_is_used(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *used = NULL, *json = NULL, *absent = NULL;
+
+	folder_module(node, "nvidia_peermem", "0\n", NULL);
+	folder_module(node, "ib_core", "1\n", NULL);
+	folder_write_text(node, "sys/kernel/mm/memory_peers/nv_mem/num_alloc_mrs", "120\n");
+	folder_write_text(node, "sys/kernel/mm/memory_peers/nv_mem/num_dealloc_mrs", "118\n");
+	folder_write_text(node, "sys/kernel/mm/memory_peers/nv_mem_nc/num_alloc_mrs", "7\n");
+	folder_write_text(node, "sys/kernel/mm/memory_peers/nv_mem_nc/num_dealloc_mrs", "6\n");
+	used = status_of(node, false, 1);
+	assert_contains(used, "; 3 memory regions in use, 127 since it was loaded\n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"registered\":true,\"regions\":3,\"regions_ever\":127}");
+	assert_int_equal(fs_remove_tree(node->fd, "sys/kernel/mm/memory_peers/nv_mem"), 0);
+	assert_int_equal(fs_remove_tree(node->fd, "sys/kernel/mm/memory_peers/nv_mem_nc"), 0);
+	absent = status_of(node, false, 1);
+	assert_contains(absent, "! nvidia_peermem is loaded and is no client of the peer-memory ");
+}
+
+static void host_ofed_that_is_no_ofed_is_a_finding(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *inbox = NULL, *ofed = NULL, *json = NULL;
+
+	folder_module(node, "mlx5_core", "1\n", NULL);
+	assert_int_equal(setenv("USE_HOST_MOFED", "true", 1), 0);
+	inbox = status_of(node, false, 1);
+	folder_write_text(node, "sys/module/mlx5_core/version", "24.10-0.7.0\n");
+	ofed = status_of(node, false, 1);
+	json = status_of(node, true, 1);
+	assert_int_equal(unsetenv("USE_HOST_MOFED"), 0);
+	assert_contains(inbox, "! USE_HOST_MOFED is set, and mlx5_core is the kernel's own, ");
+	assert_null(strchr(ofed, '!'));
+	assert_contains(json, "\"ofed_version\":\"24.10-0.7.0\",\"host_ofed\":true,");
+}
+
+static void strict_exits_with_3_where_there_is_a_finding(void **state)
+{
+	const struct folder *node = *state;
+	const struct status_options strict = { .json = true, .strict = true };
+	_cleanup_free_ char *good = NULL, *bad = NULL, *lenient = NULL;
+
+	put_real_node(node);
+	good = status_with(node, &strict, 1);
+	assert_contains(good, ",\"findings\":[]}\n");
+	folder_write_text(node, GPU_FOLDER "/current_link_width", "4\n");
+	folder_write_text(node, GPU_FOLDER "/max_link_width", "16\n");
+	folder_write_text(node, "proc/driver/nvidia/params", "ImexChannelCount: 16\n");
+	bad = status_with(node, &strict, STATUS_EXIT_FINDINGS);
+	assert_contains(bad, ",\"findings\":[\"0000:00:06.0: its PCIe link has 4 of the 16 lanes");
+	assert_contains(bad, "\",\"NVreg_ImexChannelCount=16: the DRA driver expects 2048\"]}\n");
+	lenient = status_of(node, true, 1);
+	assert_string_equal(lenient, bad);
+}
+
+static void its_options_are_known(void **state)
+{
+	struct status_options options;
+	char *both[] = { (char[]){ "--strict" }, (char[]){ "--json" }, NULL };
+	char *wrong[] = { (char[]){ "--json" }, (char[]){ "now" }, NULL };
+
+	(void) state;
+	assert_null(status_parse(both, &options));
+	assert_true(options.json && options.strict);
+	assert_string_equal(status_parse(wrong, &options), "now");
+	assert_null(status_parse(both + 2, &options));
+	assert_false(options.json || options.strict);
 }
 
 static void hostile_state_files_break_no_line(void **state)
@@ -649,6 +916,17 @@ int main(void)
 		folder_test(parameters_that_a_module_lacks),
 		folder_test(peermem_with_its_latency),
 		folder_test(rdma_devices_with_their_ports),
+		cmocka_unit_test(dma_buf_shows_by_what_a_bad_descriptor_is_refused_with),
+		folder_test(a_link_with_too_few_lanes_is_a_finding),
+		folder_test(a_function_that_its_driver_left_is_a_finding),
+		folder_test(nodes_that_the_driver_root_lacks_are_findings),
+		folder_test(a_node_with_an_old_number_is_a_finding),
+		folder_test(the_dra_driver_wants_a_plain_nvidia_smi_and_the_library),
+		folder_test(a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container),
+		folder_test(peermem_shows_whether_it_is_used),
+		folder_test(host_ofed_that_is_no_ofed_is_a_finding),
+		folder_test(strict_exits_with_3_where_there_is_a_finding),
+		cmocka_unit_test(its_options_are_known),
 		folder_test(hostile_state_files_break_no_line),
 		folder_test(metrics_have_what_the_log_knows),
 	};
