@@ -12,7 +12,7 @@ struct arch {
 	const char *uname;  /* as uname -m prints it, and RPM calls it */
 	const char *debian; /* as dpkg --print-architecture does */
 	const char *oci;    /* in images and on nodes' labels: Go's GOARCH */
-	/* Of Debian's folders, /usr/lib/<triplet>, and before the names of cross compilers. */
+	/* In Debian's folders, /usr/lib/<triplet>; cross compilers' names begin with it. */
 	const char *triplet;
 	const char *kbuild; /* ARCH of the kernel's makefiles */
 	const char *config; /* of the kernel's configuration: on for this machine alone */

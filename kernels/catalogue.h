@@ -92,7 +92,7 @@ struct root_rules {
 	struct strv
 		repositories; /* names of those that it is made of; none: repository_in_root() */
 	struct strv packages; /* all but the compiler and the next */
-	/* What slipway-init links, of the images' architecture. */
+	/* Libraries that slipway-init links, of the images' architecture. */
 	struct strv init_packages;
 	struct strv compiler_packages; /* {gcc} */
 	struct strv clang_packages;    /* {clang} */

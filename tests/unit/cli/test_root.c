@@ -271,7 +271,7 @@ static void other_packages_than_the_key_has_are_found(void **state)
 /* The compiler of the kernel, by the names that the distribution may have for it. */
 static void the_compiler_is_one_of_the_packages(void **state)
 {
-	static char name[] = "gcc-12", family[] = "gcc";
+	static char name[] = "gcc-12", family[] = "gcc", os[] = "debian12", other[] = "rocky9";
 	struct folder *folder = *state;
 	_cleanup_strv_ struct strv packages = { 0 };
 	_cleanup_free_ char *joined = NULL;
@@ -282,6 +282,8 @@ static void the_compiler_is_one_of_the_packages(void **state)
 	rules = &bench.build.roots[ROOT_KERNEL].os.root;
 	assert_int_equal(strv_push(&rules->packages, "make"), 0);
 	assert_int_equal(strv_push(&rules->compiler_packages, "gcc-toolset-{gcc}-gcc|gcc"), 0);
+	bench.build.roots[ROOT_KERNEL].os.os = other;
+	bench.build.roots[ROOT_RUNTIME].os.os = os;
 	bench.build.kernel.record.compiler.name = name;
 	bench.build.kernel.record.compiler.family = family;
 	root_packages(&bench.build, ROOT_KERNEL, &packages);
@@ -289,6 +291,38 @@ static void the_compiler_is_one_of_the_packages(void **state)
 	assert_string_equal(joined, "make gcc-toolset-12-gcc|gcc");
 	strv_free(&rules->packages);
 	strv_free(&rules->compiler_packages);
+	bench_free(&bench);
+}
+
+/* Its compiler runs on this machine; what slipway-init links is of the nodes'. */
+static void another_architecture_has_its_cross_compiler(void **state)
+{
+	static char name[] = "gcc-12", family[] = "gcc", os[] = "debian12";
+	struct folder *folder = *state;
+	const char *other = strcmp(arch_here()->uname, "aarch64") == 0 ? "x86_64" : "aarch64";
+	_cleanup_strv_ struct strv packages = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	struct root_rules *rules;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	rules = &bench.build.roots[ROOT_KERNEL].os.root;
+	bench.build.roots[ROOT_KERNEL].os.os = os;
+	bench.build.roots[ROOT_RUNTIME].os.os = os;
+	bench.build.target.arch = arch_find(other);
+	assert_int_equal(strv_push(&rules->init_packages, "libmnl-dev"), 0);
+	assert_int_equal(strv_push(&rules->compiler_packages, "gcc-{gcc}"), 0);
+	assert_int_equal(strv_push(&rules->cross_packages, "gcc-{gcc}-{cross}"), 0);
+	bench.build.kernel.record.compiler.name = name;
+	bench.build.kernel.record.compiler.family = family;
+	root_packages(&bench.build, ROOT_KERNEL, &packages);
+	joined = strv_join(&packages, " ");
+	assert_string_equal(joined, strcmp(other, "x86_64") == 0
+					    ? "libmnl-dev:amd64 gcc-12-x86-64-linux-gnu gcc-12"
+					    : "libmnl-dev:arm64 gcc-12-aarch64-linux-gnu gcc-12");
+	strv_free(&rules->init_packages);
+	strv_free(&rules->compiler_packages);
+	strv_free(&rules->cross_packages);
 	bench_free(&bench);
 }
 
@@ -304,6 +338,7 @@ int main(void)
 		folder_test(other_keys_are_another_root),
 		folder_test(other_packages_than_the_key_has_are_found),
 		folder_test(the_compiler_is_one_of_the_packages),
+		folder_test(another_architecture_has_its_cross_compiler),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
