@@ -208,6 +208,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader-$(this_machine) mutate 
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/role/pci.c $(addprefix entrypoint/engine/,spawn.c statefile.c) $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/role/pci.c entrypoint/role/pci_config.c $(addprefix entrypoint/engine/,spawn.c statefile.c) $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl
