@@ -39,7 +39,7 @@ static void stage_kernel_conf(const struct combine_kernel *kernel, struct stagin
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, kernel->krel);
 	struct image_conf conf;
 
-	combine_read_conf(kernel->from, kernel->krel, &conf);
+	verify_input_conf(&kernel->from->image, kernel->krel, &conf);
 	image_conf_set(conf.proof, kernel->proof);
 	/* The combined image's revision is another. */
 	image_conf_set(conf.revision, "");
@@ -153,7 +153,7 @@ static void find_versions(struct combine *combine, struct strv *versions)
 		_cleanup_free_ char *version = NULL;
 		struct image_conf conf;
 
-		combine_read_conf(kernel->from, kernel->krel, &conf);
+		verify_input_conf(&kernel->from->image, kernel->krel, &conf);
 		version = combine->os_version ? xstrdup(combine->os_version)
 			  : *conf.os_version  ? xstrdup(conf.os_version)
 					      : catalogue_node_version(os, kernel->krel);
@@ -176,7 +176,8 @@ static void name_addons(struct combine *combine, const struct strv *versions)
 	for (size_t i = 0; i < combine->kernel_count; i++) {
 		struct image_conf conf;
 
-		combine_read_conf(combine->kernels[i].from, combine->kernels[i].krel, &conf);
+		verify_input_conf(
+			&combine->kernels[i].from->image, combine->kernels[i].krel, &conf);
 		xstrv_split(&all, conf.addons, " ");
 	}
 	for (size_t i = 0; i < all.count; i++) {

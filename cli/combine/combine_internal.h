@@ -40,11 +40,6 @@ struct combine_kernel {
 
 /* ---- inputs.c */
 
-/*
- * The facts of an image for one of its kernels: its own image.conf, else the whole image's; empty
- * if neither can be read.
- */
-void combine_read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret);
 /* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
 char *combine_modules_kind(const struct combine_input *input, const char *krel);
 /* The higher, the worse is the verdict. */

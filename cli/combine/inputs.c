@@ -32,23 +32,12 @@ static bool is_wanted(void *context, const char *path)
 		       strcmp(slash, "/Module.symvers") == 0);
 }
 
-void combine_read_conf(const struct combine_input *input, const char *krel, struct image_conf *ret)
-{
-	_cleanup_free_ char *path =
-		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
-	bool own = krel && fs_exists(input->image.fd, path);
-	_cleanup_free_ char *text = NULL;
-
-	(void) !fs_read(input->image.fd, own ? path : IMAGE_CONF, IMAGE_CONF_LIMIT, &text, NULL);
-	image_conf_parse(text ? text : "", ret);
-}
-
 static int identify(struct combine_input *input, struct error *error)
 {
 	const struct image_conf *conf = &input->conf;
 	_cleanup_strv_ struct strv krels = { 0 };
 
-	combine_read_conf(input, NULL, &input->conf);
+	verify_input_conf(&input->image, NULL, &input->conf);
 	if (!*conf->role)
 		return error_set(error, -EINVAL,
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
@@ -171,7 +160,7 @@ char *combine_modules_kind(const struct combine_input *input, const char *krel)
 {
 	struct image_conf conf;
 
-	combine_read_conf(input, krel, &conf);
+	verify_input_conf(&input->image, krel, &conf);
 	return xstrdup(conf.kernel_module_type);
 }
 
@@ -303,7 +292,7 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 		r = combine_add_peermems(combine, kernel, input, error);
 	if (r < 0)
 		return r;
-	combine_read_conf(input, krel, &conf);
+	verify_input_conf(&input->image, krel, &conf);
 	proof = *conf.proof ? conf.proof : "cannot-tell";
 	if (combine_proof_rank(proof) > combine_proof_rank(kernel->proof))
 		(void) snprintf(kernel->proof, sizeof(kernel->proof), "%s", proof);
@@ -326,14 +315,11 @@ static int find_kernel_arch(
 	r = elf_module_open(fd, paths.items[0], &module, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", kernel->from->image.name);
-	*ret = archs;
-	while ((*ret)->uname && (*ret)->machine != elf_module_machine(module))
-		(*ret)++;
-	return (*ret)->uname
-		       ? 0
-		       : error_set(error, -EINVAL,
-				 "%s: its modules are of a machine that slipway does not know",
-				 kernel->from->image.name);
+	*ret = arch_of_machine(elf_module_machine(module));
+	return *ret ? 0
+		    : error_set(error, -EINVAL,
+			      "%s: its modules are of a machine that slipway does not know",
+			      kernel->from->image.name);
 }
 
 static int find_arch(struct combine *combine, struct error *error)
@@ -390,7 +376,7 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 		struct combine_kernel *kernel = &combine->kernels[i];
 		struct image_conf conf;
 
-		combine_read_conf(kernel->from, kernel->krel, &conf);
+		verify_input_conf(&kernel->from->image, kernel->krel, &conf);
 		memcpy(kernel->set, conf.set, sizeof(kernel->set));
 	}
 	return find_arch(combine, error);

@@ -45,7 +45,7 @@ static int read_facts(const struct combine_input *input, const char *krel, const
 		/* These two of image.conf's keys are in it. */
 		image_conf_parse(text, &conf);
 	} else {
-		combine_read_conf(input, krel, &conf);
+		verify_input_conf(&input->image, krel, &conf);
 	}
 	memcpy(peermem->ofed_version, conf.ofed_version, sizeof(peermem->ofed_version));
 	memcpy(peermem->ofed_exporter, conf.ofed_exporter, sizeof(peermem->ofed_exporter));

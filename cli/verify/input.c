@@ -411,7 +411,7 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 {
 	struct unpack unpack = {
 		.wanted = input->wanted ? input->wanted : is_wanted,
-		.name_only = is_firmware,
+		.name_only = input->wanted ? NULL : is_firmware,
 	};
 	int r;
 
@@ -630,6 +630,17 @@ bool verify_input_finds_none(const struct verify_input *input)
 {
 	return input->image && input->others.count && fs_exists(input->fd, IMAGE_CONF) &&
 	       !fs_exists(input->fd, IMAGE_KIT);
+}
+
+void verify_input_conf(const struct verify_input *input, const char *krel, struct image_conf *ret)
+{
+	_cleanup_free_ char *path =
+		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
+	bool own = krel && fs_exists(input->fd, path);
+	_cleanup_free_ char *text = NULL;
+
+	(void) !fs_read(input->fd, own ? path : IMAGE_CONF, IMAGE_CONF_LIMIT, &text, NULL);
+	image_conf_parse(text ? text : "", ret);
 }
 
 /* --- opening --- */

@@ -11,6 +11,7 @@
 #include "cli/context.h"
 #include "cli/programs/image_files.h"
 #include "common/error.h"
+#include "common/image_conf.h"
 #include "common/strv.h"
 
 enum verify_kind {
@@ -35,7 +36,7 @@ struct verify_input {
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
-	/* Selects the files to unpack; NULL: those that the proof needs. */
+	/* Selects the files to unpack, as they are; NULL: those that the proof needs. */
 	bool (*wanted)(void *context, const char *path);
 	/* One that is listed already, whose lists serve if it is the same folder; or NULL. */
 	const struct verify_input *listed;
@@ -102,6 +103,12 @@ void verify_input_choose(struct verify_input *input, const char *krel);
  * to compile one with? After verify_input_choose().
  */
 bool verify_input_finds_none(const struct verify_input *input);
+
+/*
+ * What an image of slipway build says of itself for one of its kernels: its own image.conf, else
+ * the whole image's (also where @krel is NULL); empty if neither can be read.
+ */
+void verify_input_conf(const struct verify_input *input, const char *krel, struct image_conf *ret);
 
 /* Appends the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;
