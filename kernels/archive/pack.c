@@ -14,10 +14,12 @@
 
 struct pack {
 	int fd;
-	ZSTD_CCtx *context;
-	char *buffer; /* of @buffer_size bytes: what goes to the file */
+	ZSTD_CCtx *context; /* NULL: not compressed */
+	char *buffer;       /* of @buffer_size bytes: what goes to the file */
 	size_t buffer_size;
 	uint64_t written;
+	void (*look)(void *context, const void *data, size_t size); /* or NULL */
+	void *look_context;
 };
 
 /* POSIX.1-2001, pax(1), "ustar Interchange Format" */
@@ -43,11 +45,18 @@ struct header {
 
 _Static_assert(sizeof(struct header) == BLOCK_SIZE, "a tar header is one block");
 
-struct pack *pack_new(int fd)
+struct pack *pack_new_plain(int fd)
 {
 	struct pack *pack = xcalloc(1, sizeof(*pack));
 
 	pack->fd = fd;
+	return pack;
+}
+
+struct pack *pack_new(int fd)
+{
+	struct pack *pack = pack_new_plain(fd);
+
 	pack->context = ZSTD_createCCtx();
 	if (!pack->context)
 		out_of_memory();
@@ -65,6 +74,13 @@ void pack_free(struct pack **pack)
 	(void) ZSTD_freeCCtx((*pack)->context);
 	free((*pack)->buffer);
 	free(*pack);
+}
+
+void pack_watch(struct pack *pack, void (*look)(void *context, const void *data, size_t size),
+	void *context)
+{
+	pack->look = look;
+	pack->look_context = context;
 }
 
 uint64_t pack_size(const struct pack *pack)
@@ -94,7 +110,18 @@ static int compress(struct pack *pack, const void *data, size_t size, ZSTD_EndDi
 
 static int put(struct pack *pack, const void *data, size_t size)
 {
-	return size ? compress(pack, data, size, ZSTD_e_continue) : 0;
+	int r;
+
+	if (size == 0)
+		return 0;
+	if (pack->look)
+		pack->look(pack->look_context, data, size);
+	if (pack->context)
+		return compress(pack, data, size, ZSTD_e_continue);
+	r = fs_write_all(pack->fd, data, size);
+	if (r == 0)
+		pack->written += size;
+	return r;
 }
 
 static int put_padding(struct pack *pack, uint64_t size)
@@ -170,6 +197,13 @@ static int put_entry(struct pack *pack, const char *path, char type, mode_t mode
 	return r < 0 ? r : put_header(pack, path, type, mode, size, target);
 }
 
+int pack_folder(struct pack *pack, const char *path)
+{
+	_cleanup_free_ char *name = xasprintf("%s/", path);
+
+	return put_entry(pack, name, '5', 0755, 0, "");
+}
+
 int pack_text(struct pack *pack, const char *path, const void *data, size_t size)
 {
 	int r = put_entry(pack, path, '0', 0644, size, "");
@@ -225,5 +259,5 @@ int pack_finish(struct pack *pack)
 	static const char end[2 * BLOCK_SIZE];
 	int r = put(pack, end, sizeof(end));
 
-	return r < 0 ? r : compress(pack, NULL, 0, ZSTD_e_end);
+	return r < 0 || !pack->context ? r : compress(pack, NULL, 0, ZSTD_e_end);
 }

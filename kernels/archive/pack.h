@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a .tar.zst with nothing but libzstd, for a program that runs on nodes: POSIX.1-2001 tar
- * (pax headers where a name is too long for ustar's), no owners, no times.
+ * Writing a .tar.zst, or a .tar, with nothing but libzstd, for a program that runs on nodes:
+ * POSIX.1-2001 tar (pax headers where a name is too long for ustar's), no owners, no times.
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -13,7 +14,13 @@ struct pack;
 
 /* Starts an archive at @fd, which stays the caller's. */
 struct pack *pack_new(int fd);
+/* The same of an archive that is not compressed. */
+struct pack *pack_new_plain(int fd);
+/* Before the first entry: @look gets all bytes of the tar file, before they are compressed. */
+void pack_watch(struct pack *pack, void (*look)(void *context, const void *data, size_t size),
+	void *context);
 /* Each adds one entry. Negative errno when it cannot be read, or not be written. */
+int pack_folder(struct pack *pack, const char *path) _must_check_;
 int pack_text(struct pack *pack, const char *path, const void *data, size_t size) _must_check_;
 int pack_file(struct pack *pack, const char *path, const char *from) _must_check_;
 int pack_link(struct pack *pack, const char *path, const char *target) _must_check_;

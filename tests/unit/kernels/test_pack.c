@@ -2,6 +2,7 @@
 /* libarchive, which did not write it, reads back what kernels/archive/pack.c writes. */
 #include "tests/unit/support.h"
 
+#include "common/fs.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/archive/pack.h"
 
@@ -64,10 +65,66 @@ static void another_program_reads_it(void **state)
 	archive_input_close(&input);
 }
 
+struct seen {
+	char bytes[65536];
+	size_t size;
+};
+
+static void see(void *context, const void *data, size_t size)
+{
+	struct seen *seen = context;
+
+	assert_true(seen->size + size <= sizeof(seen->bytes));
+	memcpy(seen->bytes + seen->size, data, size);
+	seen->size += size;
+}
+
+/* Of a folder and a file, compressed or not. */
+static void write_watched(
+	const struct folder *folder, const char *name, bool plain, struct seen *seen)
+{
+	_cleanup_close_ int fd = openat(folder->fd, name, O_WRONLY | O_CREAT, 0644);
+	struct pack *pack = plain ? pack_new_plain(fd) : pack_new(fd);
+
+	pack_watch(pack, see, seen);
+	assert_int_equal(pack_folder(pack, "usr"), 0);
+	assert_int_equal(pack_text(pack, "usr/file", "text", 4), 0);
+	assert_int_equal(pack_finish(pack), 0);
+	pack_free(&pack);
+}
+
+static void a_watcher_gets_the_plain_bytes(void **state)
+{
+	const struct folder *folder = *state;
+	struct seen plain = { 0 }, packed = { 0 };
+	struct archive_input input;
+	struct archive_entry *entry;
+	struct error error = { 0 };
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+
+	write_watched(folder, "a.tar", true, &plain);
+	write_watched(folder, "a.tar.zst", false, &packed);
+	assert_int_equal(fs_read(folder->fd, "a.tar", 0, &text, &size), 0);
+	assert_int_equal(size, 5 * 512);
+	assert_int_equal(plain.size, size);
+	assert_memory_equal(plain.bytes, text, size);
+	assert_int_equal(packed.size, size);
+	assert_memory_equal(packed.bytes, text, size);
+	assert_int_equal(
+		archive_input_open(&input, ARCHIVE_KIND_TAR, folder->fd, "a.tar", NULL, &error), 0);
+	entry = next(&input);
+	assert_string_equal(archive_entry_pathname(entry), "usr/");
+	assert_int_equal(archive_entry_filetype(entry), AE_IFDIR);
+	assert_int_equal(archive_entry_perm(entry), 0755);
+	archive_input_close(&input);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(another_program_reads_it),
+		folder_test(a_watcher_gets_the_plain_bytes),
 	};
 
 	return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
