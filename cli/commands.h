@@ -11,6 +11,7 @@ int combine_command(char **argv);
 int completion_command(char **argv);
 int explain_command(char **argv);
 int index_command(char **argv);
+int export_command(char **argv);
 int lint_command(char **argv);
 int node_build_command(char **argv);
 int plan_command(char **argv);
@@ -20,8 +21,9 @@ int sign_command(char **argv);
 int verify_command(char **argv);
 
 extern const struct option_table build_options, bundle_options, cache_options, combine_options,
-	completion_options, explain_options, index_options, lint_options, node_build_options,
-	plan_options, probe_options, resolve_options, sign_options, verify_options;
+	completion_options, explain_options, export_options, index_options, lint_options,
+	node_build_options, plan_options, probe_options, resolve_options, sign_options,
+	verify_options;
 
 struct verb_row {
 	const char *name;

@@ -16,6 +16,8 @@ const struct verb_row verb_rows[] = {
 		"merge images for several kernels, or GPU images for several OFEDs" },
 	{ "index", index_command, &index_options,
 		"make one image index of images for several architectures" },
+	{ "export", export_command, &export_options,
+		"turn driver images into a layer or files of an operating system's image" },
 	{ "verify", verify_command, &verify_options,
 		"check whether modules or images will load on a kernel" },
 	{ "explain", explain_command, &explain_options,

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include "cli/export/export.h"
+#include "cli/image/output_place.h"
+#include "cli/json.h"
+#include "cli/supervise.h"
+#include "common/xalloc.h"
+
+struct verb {
+	struct common_options options;
+	struct strv names;
+	struct context context;
+	struct export export;
+};
+
+static int take_argument(void *target, const char *argument, struct error *error)
+{
+	struct verb *verb = target;
+
+	(void) error;
+	xstrv_push(&verb->names, argument);
+	return 0;
+}
+
+static int take_form(void *target, const char *value, struct error *error)
+{
+	struct verb *verb = target;
+
+	return export_choose_form(value, &verb->export.form, error);
+}
+
+static int take_without(void *target, const char *value, struct error *error)
+{
+	struct verb *verb = target;
+
+	if (strcmp(value, "userspace") != 0)
+		return error_set(
+			error, -EINVAL, "--without %s: only userspace can be left out", value);
+	xstrv_push(&verb->export.without, value);
+	return 0;
+}
+
+static int check(void *target, struct error *error)
+{
+	struct verb *verb = target;
+	const struct export *export = &verb->export;
+
+	if (verb->names.count > EXPORT_MAX)
+		return error_set(error, -EINVAL, "more than %d images", EXPORT_MAX);
+	if (!output_place_is_folder(export->output))
+		return error_set(error, -EINVAL, "--output %s: not a folder", export->output);
+	return output_place_check(export->output, error);
+}
+
+static const struct option_rule rules[] = {
+	{ .needs = OPTION_RULE_ARGUMENT, .why = "IMAGE is missing: an image of slipway build" },
+	{ .needs = "as", .why = "--as is missing: layer or tar" },
+	{ .needs = "output", .why = "--output DIR is missing" },
+};
+
+#define EXPORT_OPTION(name, letter, argument, kind, member, help)                                  \
+	OPTION(name, letter, argument, kind, struct verb, export.member, help)
+
+static const struct option_row rows[] = {
+	OPTION_ARGUMENT("IMAGE",
+		"a NIC or GPU image made by slipway build or combine: its archive, its OCI\n"
+		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
+		"registry; two of them are one node's"),
+	OPTION_CALL("as", 0, "FORM", take_form,
+		"layer: an image FROM scratch, for COPY --from in a Containerfile;\n"
+		"tar: the same files as .tar.zst"),
+	EXPORT_OPTION("output", 'o', "DIR", OPTION_TEXT, output, "the folder for the files"),
+	EXPORT_OPTION("kernel", 0, "KREL", OPTION_TEXT, kernel,
+		"the kernel, if images have modules for several"),
+	OPTION_CALL("without", 0, "userspace", take_without,
+		"leave out programs, libraries and firmware of the GPU driver"),
+	EXPORT_OPTION("force", 0, NULL, OPTION_FLAG, force,
+		"also export images that are not proven to load"),
+};
+
+const struct option_table export_options = {
+	.verb = "export",
+	.usage =
+		"Usage: slipway export IMAGE… --as layer|tar --output DIR [options]\n"
+		"\n"
+		"Makes files for an operating system's image out of driver images, for nodes whose "
+		"driver is\n"
+		"in the system (driver.enabled=false, useHostMofed): the modules of one kernel, "
+		"depmod's and\n"
+		"modprobe's rules for them, and the GPU driver's userspace. docs/edge.md explains "
+		"their use.\n"
+		"\n",
+	.notes = "\n",
+	OPTION_ROWS(rows),
+	OPTION_RULES(rules),
+	.only_common = "os cache json quiet verbose help",
+	.common = offsetof(struct verb, options),
+	.take_argument = take_argument,
+	.check = check,
+};
+
+static int export_images(struct verb *verb, struct error *error)
+{
+	struct context *context = &verb->context;
+	struct export *export = &verb->export;
+	json_object *object;
+	int r = output_place_ready(export->output, error);
+
+	if (r < 0)
+		return context_fail(context, EXIT_CODE_OUTPUT, r);
+	r = context_read_date(context, error);
+	if (r < 0)
+		return r;
+	progress_begin(&context->progress, "export");
+	export->context = context;
+	r = export_open(export, &verb->names, error);
+	if (r == 0)
+		r = export_make(export, error);
+	/* What is wrong is in the images, or in how they were put together. */
+	if (r == -EINVAL && context->failure == EXIT_CODE_OK)
+		(void) context_fail(context, EXIT_CODE_USAGE, r);
+	progress_end(&context->progress, r < 0 ? "failed" : "done");
+	if (r < 0)
+		return r;
+	if (!verb->options.json) {
+		export_print(export);
+		return 0;
+	}
+	object = export_to_json(export);
+	json_add_texts(object, "event", "result");
+	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
+	json_add(object, "files", json_list(&export->files));
+	json_print_line(object);
+	return 0;
+}
+
+static int make(void *data, struct error *error)
+{
+	struct verb *verb = data;
+	int r = export_images(verb, error);
+
+	export_close(&verb->export);
+	return r;
+}
+
+int export_command(char **argv)
+{
+	struct verb verb = { .context = CONTEXT_CLOSED, .export.password.fd = -1 };
+	int code;
+
+	if (options_start(&export_options, argv, &verb, &code))
+		code = supervise_run(&verb.context, &verb.options, "export", "nothing was exported",
+			make, &verb);
+	context_close(&verb.context);
+	strv_free(&verb.names);
+	common_options_free(&verb.options);
+	return code;
+}

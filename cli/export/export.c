@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/export/export_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/fs.h"
+#include "common/process.h"
+#include "common/text.h"
+#include "common/xalloc.h"
+
+static int stage_layer(struct export *export, struct staging *root, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = export_stage_modules(export, root, error);
+
+	if (r < 0)
+		return r;
+	export_list_loaded(export, &names);
+	if (names.count)
+		staging_write_lines(root, "usr/lib/modules-load.d/" EXPORT_NAME ".conf", &names);
+	export_stage_rules(export, root, EXPORT_NAME);
+	return root->result;
+}
+
+const struct export_form export_forms[] = {
+	{ "layer", stage_layer, export_write_layer, export_print_layer, NULL, false, false },
+	{ "tar", stage_layer, export_write_tar, export_print_layer, NULL, false, false },
+	{ 0 },
+};
+
+int export_choose_form(const char *name, const struct export_form **ret, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	for (const struct export_form *form = export_forms; form->name; form++) {
+		if (strcmp(form->name, name) == 0) {
+			*ret = form;
+			return 0;
+		}
+		xstrv_push(&names, form->name);
+	}
+	text = xstrv_join(&names, ", ");
+	return error_set(error, -EINVAL, "--as %s: not one of: %s", name, text);
+}
+
+bool export_form_signs(const struct export_form *form)
+{
+	return form->signs;
+}
+
+/* ---- writing */
+
+/* The files are written aside first: a full disk leaves none of them half there. */
+static int place(struct export *export, const char *from, struct error *error)
+{
+	for (size_t i = 0; i < export->files.count; i++) {
+		const char *name = export->files.items[i];
+		_cleanup_free_ char *old = xasprintf("%s/%s", from, name);
+		_cleanup_free_ char *new = xasprintf("%s/%s", export->output, name);
+
+		if (rename(old, new) < 0)
+			return error_set_errno(error, -errno, "%s", new);
+	}
+	return 0;
+}
+
+static int write_files(struct export *export, const char *root, struct error *error)
+{
+	_cleanup_free_ char *aside = xasprintf("%s/.slipway-export-XXXXXX", export->output);
+	int r = fs_mkdir_parents(AT_FDCWD, export->output, 0755);
+	int removed;
+
+	if (r == 0 && !mkdtemp(aside))
+		r = -errno;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", export->output);
+	progress_step(&export->context->progress, export->form->name);
+	r = export->form->write(export, root, aside, error);
+	if (r == 0)
+		r = place(export, aside, error);
+	removed = fs_remove_tree(AT_FDCWD, aside);
+	if (r == 0 && removed < 0)
+		r = error_set_errno(error, removed, "%s", aside);
+	return r;
+}
+
+int export_make(struct export *export, struct error *error)
+{
+	_cleanup_(staging_close) struct staging root = { .fd = -1 };
+	_cleanup_free_ char *folder = NULL;
+	int r = cache_new_folder(&export->context->cache, "export", &folder);
+
+	if (r < 0)
+		return error_set_errno(error, r, "export");
+	progress_step(&export->context->progress, export->name);
+	r = staging_open(&root, folder, error);
+	/* Rules call programs of the userspace. */
+	if (r == 0)
+		r = export_stage_userspace(export, &root, error);
+	if (r == 0)
+		r = export->form->stage(export, &root, error);
+	if (r == 0)
+		r = export_finish_tree(export, &root, error);
+	return r < 0 ? r : write_files(export, folder, error);
+}
+
+/* ---- the report */
+
+void export_print(const struct export *export)
+{
+	_cleanup_free_ char *needs = xstrv_join(&export->needs, " ");
+
+	for (size_t i = 0; i < export->files.count; i++)
+		text_print(stdout, "%s/%s\n", export->output, export->files.items[i]);
+	text_print(stdout, "  for %s on %s: %zu modules", export->krel, export->context->os.name,
+		export->modules.count);
+	if (export->peermem_ofed)
+		text_print(stdout, ", nvidia-peermem for %s%s",
+			*export->peermem_ofed ? "OFED " : "the kernel's own RDMA",
+			export->peermem_ofed);
+	(void) putchar('\n');
+	if (export->glibc)
+		text_print(stdout, "  The system needs glibc %s or newer; programs link: %s\n",
+			export->glibc, needs);
+	export->form->print(export);
+}

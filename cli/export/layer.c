@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree as a tar file, and as an image of that one layer. */
+#include "cli/export/export_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/image/oci_archive.h"
+#include "common/fs.h"
+#include "common/text.h"
+#include "common/xalloc.h"
+#include "kernels/archive/pack.h"
+
+#define TAR   ".tar.zst"
+#define LAYER ".oci.tar"
+
+/* The folders above @path that were not added yet. */
+static int add_folders(struct pack *pack, const char *path, struct strv *added)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		_cleanup_free_ char *folder = xstrndup(path, (size_t) (slash - path));
+		int r;
+
+		if (strv_contains(added, folder))
+			continue;
+		r = pack_folder(pack, folder);
+		if (r < 0)
+			return r;
+		xstrv_push(added, folder);
+	}
+	return 0;
+}
+
+static int add_entry(struct pack *pack, int fd, const char *root, const char *path)
+{
+	_cleanup_free_ char *from = xasprintf("%s/%s", root, path);
+	char target[PATH_MAX] = "";
+	ssize_t length = readlinkat(fd, path, target, sizeof(target) - 1);
+
+	if (length >= 0)
+		return pack_link(pack, path, target);
+	return errno == EINVAL ? pack_file(pack, path, from) : -errno;
+}
+
+static void look(void *context, const void *data, size_t size)
+{
+	hash_add(context, data, size);
+}
+
+/* Writes the tree to @fd; @ret_digest: of the tar file, before it is compressed. */
+static int write_tree(const char *root, int fd, char ret_digest[HASH_HEX_SIZE])
+{
+	_cleanup_close_ int root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(pack_free) struct pack *pack = pack_new(fd);
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_strv_ struct strv added = { 0 };
+	struct hash *hash = hash_new();
+	int r = root_fd < 0 ? -errno : export_list_tree(root_fd, "usr", &paths);
+
+	pack_watch(pack, look, hash);
+	for (size_t i = 0; i < paths.count && r == 0; i++) {
+		r = add_folders(pack, paths.items[i], &added);
+		if (r == 0)
+			r = add_entry(pack, root_fd, root, paths.items[i]);
+	}
+	if (r == 0)
+		r = pack_finish(pack);
+	hash_finish(hash, ret_digest);
+	return r;
+}
+
+static int write_tar(struct export *export, const char *root, const char *to,
+	char ret_digest[HASH_HEX_SIZE], char **ret_path, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s" TAR, to, export->name);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int r = fd < 0 ? -errno : write_tree(root, fd, ret_digest);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	*ret_path = TAKE_PTR(path);
+	return 0;
+}
+
+int export_write_tar(struct export *export, const char *root, const char *to, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	char digest[HASH_HEX_SIZE];
+	int r = write_tar(export, root, to, digest, &path, error);
+
+	if (r == 0)
+		xstrv_push(&export->files, basename(path));
+	return r;
+}
+
+static void list_labels(const struct export *export, struct strv *labels)
+{
+	xstrv_pushf(labels, "io.slipway.export=%s", export->form->name);
+	xstrv_pushf(labels, "io.slipway.krel=%s", export->krel);
+	xstrv_pushf(labels, "io.slipway.os=%s", export->context->os.os);
+	for (size_t i = 0; i < export->input_count; i++) {
+		const struct image_conf *conf = &export->inputs[i].conf;
+
+		xstrv_pushf(labels, "io.slipway.%s.version=%s", conf->role, conf->version);
+		xstrv_pushf(labels, "io.slipway.%s.proof=%s", conf->role, conf->proof);
+	}
+	strv_sort(labels);
+}
+
+int export_write_layer(struct export *export, const char *root, const char *to, struct error *error)
+{
+	_cleanup_free_ char *name = xasprintf("%s" LAYER, export->name);
+	_cleanup_free_ char *path = xasprintf("%s/%s", to, name);
+	_cleanup_free_ char *layer = NULL;
+	_cleanup_strv_ struct strv labels = { 0 };
+	struct oci_image image = { .arch = export->arch,
+		.date = export->context->date,
+		.name = export->name,
+		.labels = &labels };
+	_cleanup_close_ int fd = -1;
+	int r = write_tar(
+		export, root, export->context->cache.scratch_path, image.diff_id, &layer, error);
+
+	if (r < 0)
+		return r;
+	list_labels(export, &labels);
+	image.layer = layer;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	r = fd < 0 ? error_set_errno(error, -errno, "%s", path)
+		   : oci_archive_write(fd, &image, error);
+	(void) unlink(layer);
+	if (r == 0)
+		xstrv_push(&export->files, name);
+	return r;
+}
+
+/* ---- how they are used */
+
+/* What the family makes an initramfs with: an old one would load drivers of its own. */
+static char *initramfs_command(const struct export *export)
+{
+	const struct catalogue *os = &export->context->os;
+
+	return os->repository_count && os->repositories[0].kind == REPOSITORY_APT
+		       ? xasprintf("update-initramfs -u -k %s", export->krel)
+		       : xasprintf("dracut --force --kver %s", export->krel);
+}
+
+static void print_values(const struct export *export)
+{
+	bool nic = export_find_role(export, "nic");
+
+	if (export_find_role(export, "gpu"))
+		text_print(stdout, "  GPU Operator: driver.enabled=false%s\n",
+			nic ? ", driver.rdma.enabled=true, driver.rdma.useHostMofed=true" : "");
+	else
+		text_print(stdout,
+			"  GPU Operator: driver.rdma.enabled=true, driver.rdma.useHostMofed=true\n");
+	if (nic)
+		text_print(stdout,
+			"  Network Operator: a NicClusterPolicy without ofedDriver for these nodes\n");
+}
+
+void export_print_layer(const struct export *export)
+{
+	_cleanup_free_ char *initramfs = initramfs_command(export);
+	bool layer = strcmp(export->form->name, "layer") == 0;
+
+	text_print(stdout, "In the Containerfile of the OS image:\n");
+	if (layer) {
+		text_print(stdout, "  FROM oci-archive:%s AS drivers\n", export->files.items[0]);
+		text_print(stdout, "  FROM BASE\n");
+		text_print(stdout, "  COPY --from=drivers / /\n");
+	} else {
+		text_print(stdout, "  FROM BASE\n");
+		text_print(stdout, "  ADD %s /\n", export->files.items[0]);
+	}
+	text_print(stdout, "  RUN depmod %s && %s\n", export->krel, initramfs);
+	text_print(stdout, "Then, of the new image:\n");
+	text_print(stdout, "  slipway verify IMAGE --kernel %s\n", export->krel);
+	print_values(export);
+}

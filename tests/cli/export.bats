@@ -1,0 +1,313 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway export, of images that have modules and a userspace of our own making.
+
+load helpers
+load modules
+load kernel-from
+load images
+
+el=5.14.0-570.12.1.el9_6.x86_64
+
+# add_userspace NAME: what the recipe puts into a GPU image, and what of the base lies beside it.
+add_userspace() {
+    local root=$work/$1 libraries=$work/$1/usr/lib/x86_64-linux-gnu name
+    mkdir -p "$root"/{usr/bin,usr/sbin,usr/lib/systemd/system,usr/lib/firmware/nvidia/535.1.2,etc/OpenCL/vendors,etc/vulkan/icd.d,opt/nvidia} \
+        "$root"/usr/share/{nvidia,doc} "$libraries/gbm"
+    echo 'int main(void) { return 0; }' | gcc -x c -o "$root/usr/bin/nvidia-smi" -
+    for name in nvidia-modprobe nvidia-imex; do
+        cp "$root/usr/bin/nvidia-smi" "$root/usr/bin/$name"
+    done
+    chmod 4755 "$root/usr/bin/nvidia-modprobe"
+    ln -s slipway-init "$root/usr/bin/nvidia-driver"
+    for name in slipway-init sh; do
+        echo "$name" >"$root/usr/bin/$name"
+    done
+    for name in libcuda libnvidia-ml libEGL_nvidia; do
+        echo "$name" >"$libraries/$name.so.535.1.2"
+    done
+    echo own >"$libraries/libvendor.so.535.1.2"
+    echo base >"$libraries/libtirpc.so.3"
+    ln -s libcuda.so.535.1.2 "$libraries/libcuda.so.1"
+    ln -s ../libEGL_nvidia.so.535.1.2 "$libraries/gbm/nvidia-drm_gbm.so"
+    echo gsp >"$root/usr/lib/firmware/nvidia/535.1.2/gsp_ga10x.bin"
+    echo unit >"$root/usr/lib/systemd/system/nvidia-imex.service"
+    echo icd >"$root/etc/OpenCL/vendors/nvidia.icd"
+    echo icd >"$root/etc/vulkan/icd.d/nvidia_icd.json"
+    echo chips >"$root/usr/share/nvidia/supported-gpus.json"
+    echo doc >"$root/usr/share/doc/copyright"
+    echo other >"$root/opt/nvidia/nvlsm"
+    echo ld >"$root/usr/sbin/ldconfig"
+}
+
+setup_file() {
+    start_storage
+    gpu_root gpu "$first" 24.07 0x1111 signed_by=ours "signed_key=0102"
+    add_userspace gpu
+    mkdir -p "$work/gpu/usr/lib/modules/$first/updates/gdrcopy" "$work/gpu/usr/lib/modules/$first/kernel/drivers" "$work/gpu/etc/modprobe.d"
+    make_module "$work/gpu/usr/lib/modules/$first/updates/gdrcopy/gdrdrv.ko" gdrdrv "krel=$first"
+    make_module "$work/gpu/usr/lib/modules/$first/kernel/drivers/ecc.ko" ecc "krel=$first"
+    printf '%s\n' 'options nvidia NVreg_EnableGpuFirmware=1' 'options other x=1' >"$work/gpu/etc/modprobe.d/ours.conf"
+    cp -r "$work/gpu" "$work/escaping"
+    ln -s ../../../etc/passwd "$work/escaping/usr/lib/x86_64-linux-gnu/libnvidia-out.so.1"
+    cp -r "$work/gpu" "$work/smi-link"
+    mv "$work/smi-link/usr/bin/nvidia-smi" "$work/smi-link/usr/bin/nvidia-smi-535"
+    ln -s nvidia-smi-535 "$work/smi-link/usr/bin/nvidia-smi"
+    gpu_root bare "$first" 24.07 0x1111
+    gpu_root newer-ofed "$first" 24.10 0x2222
+    gpu_root alone "$first" none 0
+    rm "$work/alone/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    gpu_root second "$second" 24.07 0x3333
+    gpu_root unproven "$first" 24.07 0x1111 proof=cannot-tell
+    gpu_root refused "$first" 24.07 0x1111 proof=will-not-load
+    gpu_root el "$el" 24.07 0x1111 os=rocky9
+    add_userspace el
+    gpu_root evil ../../evil 24.07 0x1111
+    nic_root nic "$first"
+    make_module "$work/nic/usr/lib/modules/$first/updates/ofed/ib_uverbs.ko" ib_uverbs "krel=$first" exports=ib_register_peer_memory_client:0x2222
+    nic_root nic-second "$second"
+    nic_root nic-sid "$first" os=debian13
+    sed -i 's/^os=debian12$//' "$work"/nic-sid/etc/slipway/image.conf "$work/nic-sid/usr/lib/slipway/kernels/$first/image.conf"
+    mkdir -p "$work/nothing/etc"
+    local name
+    for name in gpu escaping smi-link bare alone newer-ofed second unproven refused el evil nic nic-second nic-sid nothing; do
+        pack "$name"
+    done
+}
+
+setup() {
+    use_storage
+    out=$BATS_TEST_TMPDIR/out
+}
+
+teardown() {
+    ! mountpoint -q "$out" || umount "$out"
+}
+
+# unpack_tar: the files of the only .tar.zst in $out, below $BATS_TEST_TMPDIR/root, without hiding their modes.
+unpack_tar() {
+    rm -rf "$BATS_TEST_TMPDIR/root"
+    mkdir "$BATS_TEST_TMPDIR/root"
+    tar -xpf "$out"/*.tar.zst -C "$BATS_TEST_TMPDIR/root"
+    root=$BATS_TEST_TMPDIR/root
+}
+
+@test "tar: modules, rules and userspace where a system keeps them, and nothing else of the image" {
+    run_slipway 0 export "$work/gpu.tar" --as tar --output "$out"
+    says "$out/slipway-gpu-$first.tar.zst" "for $first on Debian 12 (bookworm): 3 modules, nvidia-peermem for OFED 24.07" \
+        "ADD slipway-gpu-$first.tar.zst /" "RUN depmod $first && update-initramfs -u -k $first" \
+        "slipway verify IMAGE --kernel $first" "driver.enabled=false" "The system needs glibc 2." "programs link: libc.so.6"
+    [[ $output != *useHostMofed* ]]
+    [ "$(ls -A "$out")" = "slipway-gpu-$first.tar.zst" ]
+    unpack_tar
+    diff <(cd "$root" && find . -not -type d | LC_ALL=C sort) - <<END
+./usr/bin/nvidia-imex
+./usr/bin/nvidia-modprobe
+./usr/bin/nvidia-smi
+./usr/lib/depmod.d/slipway.conf
+./usr/lib/firmware/nvidia/535.1.2/gsp_ga10x.bin
+./usr/lib/modprobe.d/slipway.conf
+./usr/lib/modules-load.d/slipway.conf
+./usr/lib/modules/$first/updates/slipway/gdrcopy/gdrdrv.ko
+./usr/lib/modules/$first/updates/slipway/nvidia/nvidia-peermem.ko
+./usr/lib/modules/$first/updates/slipway/nvidia/nvidia.ko
+./usr/lib/slipway/export.json
+./usr/lib/udev/rules.d/60-slipway.rules
+./usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so
+./usr/lib/x86_64-linux-gnu/libEGL_nvidia.so.535.1.2
+./usr/lib/x86_64-linux-gnu/libcuda.so.1
+./usr/lib/x86_64-linux-gnu/libcuda.so.535.1.2
+./usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.1.2
+./usr/lib/x86_64-linux-gnu/libvendor.so.535.1.2
+./usr/share/nvidia/supported-gpus.json
+./usr/share/vulkan/icd.d/nvidia_icd.json
+END
+    # Whole files, those of firmware too; and none is set-uid.
+    cmp "$root/usr/lib/firmware/nvidia/535.1.2/gsp_ga10x.bin" "$work/gpu/usr/lib/firmware/nvidia/535.1.2/gsp_ga10x.bin"
+    cmp "$root/usr/lib/modules/$first/updates/slipway/nvidia/nvidia.ko" "$work/gpu/usr/lib/modules/$first/updates/nvidia/nvidia.ko"
+    [ -u "$work/gpu/usr/bin/nvidia-modprobe" ]
+    [ -z "$(find "$root" -perm /7000)" ]
+    diff <(find "$root/usr" -type d -not -perm 755 -o -type f -not -perm 644 -printf '%P\n' | LC_ALL=C sort) - <<<$'bin/nvidia-imex\nbin/nvidia-modprobe\nbin/nvidia-smi'
+    [ "$(readlink "$root/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so")" = ../libEGL_nvidia.so.535.1.2 ]
+    diff "$root/usr/lib/depmod.d/slipway.conf" - <<END
+override gdrdrv $first updates/slipway/gdrcopy
+override nvidia $first updates/slipway/nvidia
+override nvidia-peermem $first updates/slipway/nvidia
+END
+    diff "$root/usr/lib/modprobe.d/slipway.conf" - <<END
+# Made by slipway export.
+blacklist nouveau
+blacklist nova_core
+options nvidia NVreg_EnableGpuFirmware=1
+END
+    diff "$root/usr/lib/modules-load.d/slipway.conf" - <<<$'nvidia\nnvidia_peermem'
+    jq -e --arg krel "$first" '.krel == $krel and .os == "debian12" and .arch == "x86_64" and .peermem_ofed == "24.07"
+        and (.sets | map("\(.role) \(.version) \(.proof) \(.signed_by) \(.signed_key)")) == ["gpu 535.1.2 holds ours 0102"]
+        and .needs == ["libc.so.6"] and (.glibc | startswith("2."))' "$root/usr/lib/slipway/export.json"
+    # Each file's checksum, as sha256sum has it.
+    (cd "$root" && jq -r '.files[] | select(.sha256) | "\(.sha256)  \(.path)"' usr/lib/slipway/export.json | sha256sum --check --strict --quiet)
+    [ "$(jq '.files | length' "$root/usr/lib/slipway/export.json")" = 19 ]
+    jq -e '.files[] | select(.link) | select(.path == "usr/lib/x86_64-linux-gnu/libcuda.so.1") | .link == "libcuda.so.535.1.2"' \
+        "$root/usr/lib/slipway/export.json"
+}
+
+@test "depmod takes ours beside a module of DKMS, whichever name and release they have" {
+    run_slipway 0 export "$work/gpu.tar" --as tar --without userspace --output "$out"
+    unpack_tar
+    local modules=$root/usr/lib/modules/$first name
+    mkdir -p "$modules/updates/dkms"
+    touch "$modules"/modules.{order,builtin,builtin.modinfo}
+    cp "$modules/updates/slipway/nvidia"/* "$modules/updates/dkms"
+    mkdir "$BATS_TEST_TMPDIR/conf"
+    ln -s usr/lib "$root/lib"
+    for name in slipway dkms; do
+        # With the rules turned around, DKMS' are taken: the rules decide, and not the file system.
+        sed "s|updates/slipway/nvidia|updates/$name|; s|updates/slipway\$|updates/slipway/nvidia|" "$root/usr/lib/depmod.d/slipway.conf" >"$BATS_TEST_TMPDIR/conf/x.conf"
+        depmod -b "$root" -C "$BATS_TEST_TMPDIR/conf" "$first"
+        grep "^updates/$name" "$modules/modules.dep" | grep -q nvidia-peermem.ko
+        [ "$(grep -c nvidia.ko: "$modules/modules.dep")" = 1 ]
+    done
+}
+
+@test "layer: an OCI image that tools take, that verify takes, and whose layer is the tar file" {
+    run_slipway 0 export "$work/gpu.tar" "$work/nic.tar" --as layer --output "$out" --force
+    says "slipway-nic-gpu-$first.oci.tar" "FROM oci-archive:slipway-nic-gpu-$first.oci.tar AS drivers" "COPY --from=drivers / /" \
+        "driver.rdma.useHostMofed=true" "NicClusterPolicy without ofedDriver"
+    run_slipway 0 export "$work/gpu.tar" "$work/nic.tar" --as tar --output "$out" --force
+    skopeo inspect "oci-archive:$out/slipway-nic-gpu-$first.oci.tar" | jq -e --arg krel "$first" '.Os == "linux" and .Architecture == "amd64"
+        and .Labels["io.slipway.krel"] == $krel and .Labels["io.slipway.nic.version"] == "24.07-0.6.1.0" and (.Layers | length) == 1'
+    unpack_archive "$out/slipway-nic-gpu-$first.oci.tar" "$BATS_TEST_TMPDIR/layer"
+    unpack_tar
+    diff -r --no-dereference "$BATS_TEST_TMPDIR/layer/root" "$root" --exclude export.json
+    [ -f "$root/usr/lib/modules/$first/updates/slipway/ofed/mlx5_core.ko" ]
+    # Buildah checks the digests of layer and configuration, and copies it over a system whose /lib is a link.
+    mkdir -p "$BATS_TEST_TMPDIR/base/usr/lib"
+    ln -s usr/lib "$BATS_TEST_TMPDIR/base/lib"
+    printf 'FROM oci-archive:%s AS drivers\nFROM scratch\nCOPY base/ /\nCOPY --from=drivers / /\n' "$out/slipway-nic-gpu-$first.oci.tar" >"$BATS_TEST_TMPDIR/Containerfile"
+    buildah build --quiet -f "$BATS_TEST_TMPDIR/Containerfile" -t localhost/system "$BATS_TEST_TMPDIR" >/dev/null
+    buildah push --quiet localhost/system "oci-archive:$BATS_TEST_TMPDIR/system.tar"
+    unpack_archive "$BATS_TEST_TMPDIR/system.tar" "$BATS_TEST_TMPDIR/system"
+    [ "$(readlink "$BATS_TEST_TMPDIR/system/root/lib")" = usr/lib ]
+    cmp "$BATS_TEST_TMPDIR/system/root/lib/modules/$first/updates/slipway/nvidia/nvidia.ko" "$root/usr/lib/modules/$first/updates/slipway/nvidia/nvidia.ko"
+}
+
+@test "the layer's modules are judged like those of an image" {
+    run_slipway 0 export "$work/alone.tar" --as layer --without userspace --output "$out"
+    make_headers "$BATS_TEST_TMPDIR/headers" "$first"
+    run_slipway 0 verify "$out"/*.oci.tar --kernel "$BATS_TEST_TMPDIR/headers"
+    says "1 module: 1 will load"
+    printf '0x89abcdef\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n' >"$BATS_TEST_TMPDIR/headers/Module.symvers"
+    run_slipway 3 verify "$out"/*.oci.tar --kernel "$BATS_TEST_TMPDIR/headers"
+}
+
+@test "the same images make the same bytes" {
+    local as
+    for as in tar layer; do
+        run_slipway 0 export "$work/gpu.tar" --as $as --output "$out"
+        sleep 1.1
+        run_slipway 0 export localhost/made-gpu --as $as --output "$BATS_TEST_TMPDIR/again"
+    done
+    diff -r "$out" "$BATS_TEST_TMPDIR/again"
+    [ "$(find "$out" -type f | wc -l)" = 2 ]
+}
+
+@test "Enterprise Linux has its libraries in lib64, and dracut" {
+    run_slipway 0 export "$work/el.tar" --as tar --output "$out"
+    says "dracut --force --kver $el"
+    unpack_tar
+    [ -f "$root/usr/lib64/libcuda.so.535.1.2" ]
+    [ "$(readlink "$root/usr/lib64/gbm/nvidia-drm_gbm.so")" = ../libEGL_nvidia.so.535.1.2 ]
+    [ ! -e "$root/usr/lib/x86_64-linux-gnu" ]
+    run_slipway 0 export "$work/el.tar" --as tar --os debian12 --output "$out"
+    unpack_tar
+    [ -f "$root/usr/lib/x86_64-linux-gnu/libcuda.so.535.1.2" ]
+}
+
+@test "a link leads to a part of the driver or is refused, and nvidia-smi is a file" {
+    run_slipway 0 export "$work/smi-link.tar" --as tar --output "$out"
+    unpack_tar
+    [ ! -L "$root/usr/bin/nvidia-smi" ]
+    cmp "$root/usr/bin/nvidia-smi" "$work/gpu/usr/bin/nvidia-smi"
+    run_slipway 2 export "$work/escaping.tar" --as tar --output "$BATS_TEST_TMPDIR/escaping"
+    says "escaping.tar: /usr/lib/x86_64-linux-gnu/libnvidia-out.so.1 leads to ../../../etc/passwd, which is not the driver's"
+    [ ! -e "$BATS_TEST_TMPDIR/escaping" ]
+    run_slipway 0 export "$work/escaping.tar" --as tar --output "$out" --force
+    says "libnvidia-out.so.1 is left out"
+    unpack_tar
+    [ ! -L "$root/usr/lib/x86_64-linux-gnu/libnvidia-out.so.1" ]
+    run_slipway 2 export "$work/bare.tar" --as tar --output "$out"
+    says "it has no userspace driver: /usr/bin/nvidia-smi is missing" "try: --without userspace"
+    run_slipway 0 export "$work/bare.tar" --as tar --without userspace --output "$out"
+    unpack_tar
+    [ ! -e "$root/usr/bin" ]
+}
+
+@test "nvidia-peermem is the one for the NIC image's OFED, or the images are refused" {
+    run_slipway 2 export "$work/gpu.tar" "$work/nic.tar" --as tar --output "$out"
+    says "gpu.tar: its nvidia-peermem is for OFED 24.07, and does not load beside that of" "nic.tar (24.07-0.6.1.0)"
+    run_slipway 0 combine "$work/bare.tar" "$work/newer-ofed.tar" --output "oci-archive:$BATS_TEST_TMPDIR/both.tar"
+    run_slipway 0 export "$BATS_TEST_TMPDIR/both.tar" "$work/nic.tar" --as tar --without userspace --output "$out"
+    says "nvidia-peermem for OFED 24.10"
+    unpack_tar
+    cmp "$root/usr/lib/modules/$first/updates/slipway/nvidia/nvidia-peermem.ko" \
+        "$work/newer-ofed/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    run_slipway 0 export "$BATS_TEST_TMPDIR/both.tar" --as tar --without userspace --output "$BATS_TEST_TMPDIR/alone"
+    says "nvidia-peermem for OFED 24.07"
+}
+
+@test "one kernel: an image of several is refused without --kernel, and so are images of two" {
+    run_slipway 0 combine "$work/bare.tar" "$work/second.tar" --output "oci-archive:$BATS_TEST_TMPDIR/two.tar"
+    run_slipway 2 export "$BATS_TEST_TMPDIR/two.tar" --as tar --without userspace --output "$out"
+    says "two.tar: it has modules for 2 kernels ($first $second), and an OS image has one" "try: --kernel $first"
+    run_slipway 2 export "$BATS_TEST_TMPDIR/two.tar" --as tar --without userspace --kernel 6.1.0-1-amd64 --output "$out"
+    says "it has no modules for 6.1.0-1-amd64, but for: $first $second"
+    run_slipway 0 export "$BATS_TEST_TMPDIR/two.tar" --as tar --without userspace --kernel "$second" --output "$out"
+    unpack_tar
+    [ "$(ls "$root/usr/lib/modules")" = "$second" ]
+    run_slipway 2 export "$work/bare.tar" "$work/nic-second.tar" --as tar --output "$out"
+    says "nic-second.tar is for $second" "bare.tar for $first: the images are not one node's"
+}
+
+@test "what is not proven is exported by --force alone, under another name" {
+    run_slipway 4 export "$work/unproven.tar" --as tar --without userspace --output "$out"
+    says "it is not proven that its modules will load (cannot-tell)" "slipway verify" "try: --force"
+    run_slipway 3 export "$work/refused.tar" --as tar --without userspace --output "$out"
+    [ ! -e "$out" ]
+    run_slipway 0 export "$work/refused.tar" --as tar --without userspace --force --output "$out"
+    says "slipway-gpu-$first-unproven.tar.zst" "refused.tar is not proven (will-not-load)"
+}
+
+@test "images and command lines that mean nothing are refused" {
+    run_slipway 2 export --as tar --output "$out"
+    says "IMAGE is missing"
+    run_slipway 2 export "$work/gpu.tar" --output "$out"
+    says "--as is missing"
+    run_slipway 2 export "$work/gpu.tar" --as tar
+    says "--output DIR is missing"
+    run_slipway 2 export "$work/gpu.tar" --as deb --output "$out"
+    says "--as deb: not one of: layer, tar"
+    run_slipway 2 export "$work/gpu.tar" --as tar --without modules --output "$out"
+    says "only userspace can be left out"
+    run_slipway 2 export "$work/gpu.tar" --as tar --output oci-archive:x
+    says "not a folder"
+    run_slipway 2 export "$work/gpu" --as tar --output "$out"
+    says "no image" "try: an image: its archive"
+    run_slipway 2 export "$work/nothing.tar" --as tar --output "$out"
+    says "nothing.tar: it has no /etc/slipway/image.conf" "try: an image that slipway build or combine made"
+    run_slipway 2 export "$work/evil.tar" --as tar --output "$out"
+    says "no kernel release can be '../../evil'"
+    run_slipway 2 export "$work/gpu.tar" "$work/bare.tar" --as tar --output "$out"
+    says "are both gpu images"
+    run_slipway 2 export "$work/gpu.tar" "$work/nic-sid.tar" --as tar --output "$out"
+    says "nic-sid.tar is for debian13" "gpu.tar for debian12"
+    [ ! -e "$out" ]
+}
+
+@test "a full disk is named, and leaves nothing in the folder" {
+    mkdir "$out"
+    mount -t tmpfs -o size=4k tmpfs "$out" || skip "no right to mount a small file system"
+    run_slipway 17 export "$work/gpu.tar" --as layer --output "$out"
+    says "No space left on device"
+    [ -z "$(ls -A "$out")" ]
+}
