@@ -22,6 +22,7 @@ struct arch {
 	unsigned char class; /* EI_CLASS of the kernel's programs and modules */
 	unsigned char data;  /* EI_DATA */
 	const char *redist;  /* in the names of NVIDIA's archives; "" where it has none */
+	const char *systemd; /* ARCHITECTURE= of an extension, ConditionArchitecture= of a unit */
 };
 
 /* All of them, the plainest first; the last one's uname is NULL. */

@@ -21,6 +21,13 @@
  */
 #define GPU_CHIP_IDS 0x80U
 
+/*
+ * The modules that a node loads where "modules" is empty: those that OFED's own start script loads,
+ * without their dependencies. The RDMA core comes before mlx5_core, whose devices make udev ask for
+ * mlx5_ib: that would load the host's core otherwise.
+ */
+#define IMAGE_CONF_NIC_MODULES "ib_uverbs ib_umad rdma_ucm mlx5_core mlx5_ib ib_ipoib rdma_cm"
+
 /* "": the image does not say. A value that is longer than its field is cut. */
 struct image_conf {
 	char role[8];      /* "gpu" or "nic" */

@@ -17,13 +17,6 @@
 #include "entrypoint/role/processes.h"
 #include "module/running.h"
 
-/*
- * The modules that OFED's own start script loads; libkmod adds their dependencies. The RDMA core
- * comes before mlx5_core, whose devices make udev ask for mlx5_ib: that would load the host's core
- * otherwise.
- */
-static const char nic_modules[] = "ib_uverbs ib_umad rdma_ucm mlx5_core mlx5_ib ib_ipoib rdma_cm";
-
 struct comparison {
 	struct action *action;
 	const struct nic *nic;
@@ -153,7 +146,8 @@ static int list_load(struct comparison *comparison)
 	struct action *action = comparison->action;
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (strv_split(&names, *role->image.modules ? role->image.modules : nic_modules, " ") < 0)
+	if (strv_split(&names, *role->image.modules ? role->image.modules : IMAGE_CONF_NIC_MODULES,
+		    " ") < 0)
 		return nic_no_memory(action);
 	if (names.count && !strv_contains(set, names.items[0]))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
