@@ -48,6 +48,8 @@ static int check(void *target, struct error *error)
 	struct verb *verb = target;
 	const struct export *export = &verb->export;
 
+	if (export->sign_key && !export_form_signs(export->form))
+		return error_set(error, -EINVAL, "--sign-key: only --as sysext has a signature");
 	if (verb->names.count > EXPORT_MAX)
 		return error_set(error, -EINVAL, "more than %d images", EXPORT_MAX);
 	if (!output_place_is_folder(export->output))
@@ -57,8 +59,13 @@ static int check(void *target, struct error *error)
 
 static const struct option_rule rules[] = {
 	{ .needs = OPTION_RULE_ARGUMENT, .why = "IMAGE is missing: an image of slipway build" },
-	{ .needs = "as", .why = "--as is missing: layer or tar" },
+	{ .needs = "as", .why = "--as is missing: layer, tar or sysext" },
 	{ .needs = "output", .why = "--output DIR is missing" },
+	{ .given = "sign-key", .needs = "sign-cert", .why = "a signature names its certificate" },
+	{ .given = "sign-cert", .needs = "sign-key", .why = "the certificate alone signs nothing" },
+	{ .given = "password-file password-fd password-env",
+		.needs = "sign-key",
+		.why = "the password belongs to a key" },
 };
 
 #define EXPORT_OPTION(name, letter, argument, kind, member, help)                                  \
@@ -71,12 +78,17 @@ static const struct option_row rows[] = {
 		"registry; two of them are one node's"),
 	OPTION_CALL("as", 0, "FORM", take_form,
 		"layer: an image FROM scratch, for COPY --from in a Containerfile;\n"
-		"tar: the same files as .tar.zst"),
+		"tar: the same files as .tar.zst; sysext: a system extension (systemd-sysext)"),
 	EXPORT_OPTION("output", 'o', "DIR", OPTION_TEXT, output, "the folder for the files"),
 	EXPORT_OPTION("kernel", 0, "KREL", OPTION_TEXT, kernel,
 		"the kernel, if images have modules for several"),
 	OPTION_CALL("without", 0, "userspace", take_without,
 		"leave out programs, libraries and firmware of the GPU driver"),
+	EXPORT_OPTION("sign-key", 0, "KEY", OPTION_TEXT, sign_key,
+		"sysext: sign it with this key: a file (PEM, PKCS#8, PKCS#12) or a pkcs11: URI"),
+	EXPORT_OPTION("sign-cert", 0, "FILE", OPTION_TEXT, sign_cert,
+		"and its certificate, which nodes have in /etc/verity.d"),
+	SIGN_PASSWORD_OPTIONS(struct verb, export.password),
 	EXPORT_OPTION("force", 0, NULL, OPTION_FLAG, force,
 		"also export images that are not proven to load"),
 };
@@ -84,7 +96,7 @@ static const struct option_row rows[] = {
 const struct option_table export_options = {
 	.verb = "export",
 	.usage =
-		"Usage: slipway export IMAGE… --as layer|tar --output DIR [options]\n"
+		"Usage: slipway export IMAGE… --as layer|tar|sysext --output DIR [options]\n"
 		"\n"
 		"Makes files for an operating system's image out of driver images, for nodes whose "
 		"driver is\n"
@@ -114,8 +126,11 @@ static int export_images(struct verb *verb, struct error *error)
 	r = context_read_date(context, error);
 	if (r < 0)
 		return r;
-	progress_begin(&context->progress, "export");
 	export->context = context;
+	r = export_prepare(export, error);
+	if (r < 0)
+		return r;
+	progress_begin(&context->progress, "export");
 	r = export_open(export, &verb->names, error);
 	if (r == 0)
 		r = export_make(export, error);

@@ -25,8 +25,10 @@ static int stage_layer(struct export *export, struct staging *root, struct error
 }
 
 const struct export_form export_forms[] = {
-	{ "layer", stage_layer, export_write_layer, export_print_layer, NULL, false, false },
-	{ "tar", stage_layer, export_write_tar, export_print_layer, NULL, false, false },
+	{ "layer", stage_layer, export_write_layer, export_print_layer, { NULL }, false, false },
+	{ "tar", stage_layer, export_write_tar, export_print_layer, { NULL }, false, false },
+	{ "sysext", export_stage_sysext, export_write_sysext, export_print_sysext,
+		{ "mksquashfs", "depmod" }, true, true },
 	{ 0 },
 };
 
@@ -49,6 +51,34 @@ int export_choose_form(const char *name, const struct export_form **ret, struct 
 bool export_form_signs(const struct export_form *form)
 {
 	return form->signs;
+}
+
+static int open_key(struct export *export, struct error *error)
+{
+	_cleanup_(sign_password_free) char *password = NULL;
+	struct module_signer signer = { .hash = "sha256" };
+	int r = sign_password_read(&export->password, &password, error);
+
+	if (r == 0)
+		r = sign_key_open(export->sign_key, password, &export->key, error);
+	if (r == 0)
+		r = module_cert_read(AT_FDCWD, export->sign_cert, &export->cert, error);
+	signer.key = export->key;
+	signer.cert = export->cert;
+	return r < 0 ? r : module_signer_check(&signer, error);
+}
+
+int export_prepare(struct export *export, struct error *error)
+{
+	const struct export_form *form = export->form;
+
+	for (size_t i = 0; i < ARRAY_SIZE(form->programs) && form->programs[i]; i++)
+		if (!process_can_start(form->programs[i]))
+			return process_no_program(form->programs[i], error);
+	if (!export->sign_key)
+		return 0;
+	return process_can_start("veritysetup") ? open_key(export, error)
+						: process_no_program("veritysetup", error);
 }
 
 /* ---- writing */

@@ -32,6 +32,7 @@ struct export
 	size_t input_count;
 	const struct arch *arch;
 	char *krel;
+	char *roles;          /* "nic-gpu" */
 	char *name;           /* of the files: "slipway-nic-gpu-6.1.0-56-amd64" */
 	char *library_folder; /* of the system: "usr/lib64" */
 	char *peermem;       /* the path of the nvidia-peermem to take, in the GPU image; or NULL */
@@ -50,6 +51,8 @@ int export_choose_form(
 /* Does the form have a signature? */
 bool export_form_signs(const struct export_form *form);
 
+/* Opens the key, and looks for the programs that the form needs: before any work. */
+int export_prepare(struct export *export, struct error *error) _must_check_;
 /*
  * Unpacks what is wanted of the images and looks whether they go together. -EINVAL for an image
  * that is not ours, for several kernels, two images of a role, several distributions, an

@@ -28,7 +28,7 @@ struct export_form {
 	int (*write)(struct export *export, const char *root, const char *to, struct error *error);
 	/* Prints how the files are used. */
 	void (*print)(const struct export *export);
-	const char *program; /* that it needs; or NULL */
+	const char *programs[2]; /* that it needs */
 	bool own_folder; /* it is one of several on a node: EXPORT_LIST has a folder of its own */
 	bool signs;
 };
@@ -72,3 +72,13 @@ int export_write_tar(
 int export_write_layer(
 	struct export *export, const char *root, const char *to, struct error *error) _must_check_;
 void export_print_layer(const struct export *export);
+/* The values of both operators for such nodes. */
+void export_print_values(const struct export *export);
+
+/* ---- sysext.c */
+
+int export_stage_sysext(
+	struct export *export, struct staging *root, struct error *error) _must_check_;
+int export_write_sysext(
+	struct export *export, const char *root, const char *to, struct error *error) _must_check_;
+void export_print_sysext(const struct export *export);

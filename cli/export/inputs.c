@@ -313,21 +313,17 @@ static int choose_peermem(struct export *export, struct error *error)
 
 static void set_name(struct export *export)
 {
-	char *text = xstrdup(EXPORT_NAME);
+	_cleanup_strv_ struct strv found = { 0 };
 	bool proven = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
-		char *before = text;
-
-		if (!export_find_role(export, roles[i]))
-			continue;
-		text = xasprintf("%s-%s", before, roles[i]);
-		free(before);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
+		if (export_find_role(export, roles[i]))
+			xstrv_push(&found, roles[i]);
+	export->roles = xstrv_join(&found, "-");
 	for (size_t i = 0; i < export->input_count; i++)
 		proven &= strcmp(export->inputs[i].conf.proof, "holds") == 0;
-	export->name = xasprintf("%s-%s%s", text, export->krel, proven ? "" : "-unproven");
-	free(text);
+	export->name = xasprintf(
+		EXPORT_NAME "-%s-%s%s", export->roles, export->krel, proven ? "" : "-unproven");
 }
 
 /* Where the distribution has its libraries: Debian's multiarch, or what the others have. */
@@ -376,6 +372,7 @@ void export_close(struct export *export)
 		verify_input_close(&export->inputs[i].image);
 	free(export->inputs);
 	free(export->krel);
+	free(export->roles);
 	free(export->name);
 	free(export->library_folder);
 	free(export->peermem);

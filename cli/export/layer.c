@@ -128,8 +128,9 @@ int export_write_layer(struct export *export, const char *root, const char *to, 
 	list_labels(export, &labels);
 	image.layer = layer;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	r = fd < 0 ? error_set_errno(error, -errno, "%s", path)
-		   : oci_archive_write(fd, &image, error);
+	r = fd < 0 ? -errno : oci_archive_write(fd, &image);
+	if (r < 0)
+		(void) error_set_errno(error, r, "%s", path);
 	(void) unlink(layer);
 	if (r == 0)
 		xstrv_push(&export->files, name);
@@ -148,7 +149,7 @@ static char *initramfs_command(const struct export *export)
 		       : xasprintf("dracut --force --kver %s", export->krel);
 }
 
-static void print_values(const struct export *export)
+void export_print_values(const struct export *export)
 {
 	bool nic = export_find_role(export, "nic");
 
@@ -180,5 +181,5 @@ void export_print_layer(const struct export *export)
 	text_print(stdout, "  RUN depmod %s && %s\n", export->krel, initramfs);
 	text_print(stdout, "Then, of the new image:\n");
 	text_print(stdout, "  slipway verify IMAGE --kernel %s\n", export->krel);
-	print_values(export);
+	export_print_values(export);
 }

@@ -188,6 +188,22 @@ static bool is_allowed(const char *path)
 	return false;
 }
 
+/* The mode of the folders above it, too, whatever the images and this machine's umask have. */
+static int set_mode(const struct staging *root, const char *path, mode_t mode, struct error *error)
+{
+	_cleanup_free_ char *folder = xstrdup(path);
+
+	for (char *slash = strchr(folder, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (fchmodat(root->fd, folder, PROGRAM_MODE, 0) < 0)
+			return error_set_errno(error, -errno, "%s", folder);
+		*slash = '/';
+	}
+	return mode == 0 || fchmodat(root->fd, path, mode, 0) == 0
+		       ? 0
+		       : error_set_errno(error, -errno, "%s", path);
+}
+
 static int list_file(
 	const struct staging *root, const char *path, json_object *list, struct error *error)
 {
@@ -208,11 +224,12 @@ static int list_file(
 		if (readlinkat(root->fd, path, target, sizeof(target) - 1) < 0)
 			return error_set_errno(error, -errno, "%s", path);
 		json_add_texts(item, "link", target);
-		return 0;
+		return set_mode(root, path, 0, error);
 	}
 	/* No set-uid bit stays: those who start nvidia-modprobe here are root. */
-	if (fchmodat(root->fd, path, status.st_mode & S_IXUSR ? PROGRAM_MODE : FILE_MODE, 0) < 0)
-		return error_set_errno(error, -errno, "%s", path);
+	r = set_mode(root, path, status.st_mode & S_IXUSR ? PROGRAM_MODE : FILE_MODE, error);
+	if (r < 0)
+		return r;
 	r = hash_file(root->fd, path, digest);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
@@ -274,5 +291,7 @@ int export_finish_tree(struct export *export, struct staging *root, struct error
 	path = export->form->own_folder ? xasprintf(EXPORT_FOLDER "/%s/" EXPORT_LIST, export->name)
 					: xstrdup(EXPORT_FOLDER "/" EXPORT_LIST);
 	staging_write(root, path, text, strlen(text));
+	if (root->result == 0 && fchmod(root->fd, PROGRAM_MODE) < 0)
+		return error_set_errno(error, -errno, "%s", root->path);
 	return root->result;
 }

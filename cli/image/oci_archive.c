@@ -153,7 +153,7 @@ static json_object *make_layout(void)
 	return root;
 }
 
-int oci_archive_write(int fd, const struct oci_image *image, struct error *error)
+int oci_archive_write(int fd, const struct oci_image *image)
 {
 	_cleanup_(pack_free) struct pack *pack = pack_new_plain(fd);
 	struct blob config, layer, manifest, none;
@@ -169,5 +169,5 @@ int oci_archive_write(int fd, const struct oci_image *image, struct error *error
 		r = put_json(pack, make_index(image, &manifest), "index.json", &none);
 	if (r == 0)
 		r = pack_finish(pack);
-	return r < 0 ? error_set_errno(error, r, "%s", image->layer) : 0;
+	return r;
 }

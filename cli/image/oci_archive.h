@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/arch.h"
-#include "common/error.h"
+#include "common/cleanup.h"
 #include "common/hash.h"
 #include "common/strv.h"
 
@@ -20,5 +20,5 @@ struct oci_image {
 	const struct strv *labels; /* "key=value" */
 };
 
-/* Writes the archive to @fd, which stays the caller's. */
-int oci_archive_write(int fd, const struct oci_image *image, struct error *error) _must_check_;
+/* Writes the archive to @fd, which stays the caller's. A negative errno. */
+int oci_archive_write(int fd, const struct oci_image *image) _must_check_;

@@ -56,6 +56,8 @@ setup_file() {
     ln -s nvidia-smi-535 "$work/smi-link/usr/bin/nvidia-smi"
     gpu_root bare "$first" 24.07 0x1111
     gpu_root newer-ofed "$first" 24.10 0x2222
+    make_module "$work/newer-ofed/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko" nvidia_peermem "krel=$first" \
+        uses=nvidia_p2p_get_pages:0x11 uses=ib_register_peer_memory_client:0x2222
     gpu_root alone "$first" none 0
     rm "$work/alone/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
     gpu_root second "$second" 24.07 0x3333
@@ -278,6 +280,176 @@ END
     says "slipway-gpu-$first-unproven.tar.zst" "refused.tar is not proven (will-not-load)"
 }
 
+# unpack_raw: the tree of the only .raw in $out, below $root.
+unpack_raw() {
+    root=$BATS_TEST_TMPDIR/root
+    rm -rf "$root"
+    unsquashfs -quiet -no-progress -dest "$root" "$out"/*.raw >/dev/null
+}
+
+@test "sysext: modules in a root of their own, a unit that loads them, and the release that it is for" {
+    run_slipway 2 export "$work/gpu.tar" "$work/nic.tar" --as sysext --output "$out"
+    run_slipway 0 export "$work/newer-ofed.tar" "$work/nic.tar" --as sysext --without userspace --output "$out"
+    local name=slipway-nic-gpu-$first
+    says "$out/$name.raw" "cp $name.raw /var/lib/extensions/" "systemctl enable --now systemd-sysext.service" \
+        "systemctl start slipway-drivers-nic-gpu.service" "driver.rdma.useHostMofed=true"
+    [ "$(ls -A "$out")" = "$name.raw" ]
+    unpack_raw
+    diff "$root/usr/lib/extension-release.d/extension-release.$name" - <<<$'ID=debian\nVERSION_ID=12\nARCHITECTURE=x86-64\nEXTENSION_RELOAD_MANAGER=1'
+    [ ! -e "$root/usr/lib/modules" ]
+    [ ! -e "$root/usr/lib/modules-load.d" ]
+    [ ! -e "$root/usr/lib/slipway/export.json" ]
+    jq -e '.sets | map(.role) | sort == ["gpu", "nic"]' "$root/usr/lib/slipway/$name/export.json"
+    [ "$(readlink "$root/usr/lib/systemd/system/multi-user.target.upholds/slipway-drivers-nic-gpu.service")" = ../slipway-drivers-nic-gpu.service ]
+    [ -f "$root/usr/lib/modprobe.d/slipway-nic-gpu.conf" ]
+    # The unit's program is there, and modprobe finds the modules.
+    local load
+    load=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/slipway-drivers-nic-gpu.service")
+    [ "$load" = "/usr/lib/slipway/$name/load" ]
+    [ -x "$root$load" ]
+    modprobe --show-depends -S "$first" -d "$root/usr/lib/slipway/$name" nvidia-peermem >"$BATS_TEST_TMPDIR/depends"
+    diff <(sed "s|^insmod $root||; s| *\$||" "$BATS_TEST_TMPDIR/depends") - <<END
+/usr/lib/slipway/$name/lib/modules/$first/updates/nvidia/nvidia.ko
+/usr/lib/slipway/$name/lib/modules/$first/updates/ofed/ib_uverbs.ko
+/usr/lib/slipway/$name/lib/modules/$first/updates/nvidia/nvidia-peermem.ko
+END
+    diff "$root/usr/lib/slipway/$name/modules" - <<<$'ib_uverbs\nmlx5_core\nnvidia\nnvidia_peermem'
+    [ -z "$(find "$root/usr" -perm /7022 -not -type l)" ]
+}
+
+@test "the kernel's modules that a set needs come along, and two extensions share no file" {
+    run_slipway 0 export "$work/gpu.tar" --as sysext --output "$out"
+    unpack_raw
+    cmp "$root/usr/lib/slipway/slipway-gpu-$first/lib/modules/$first/kernel/drivers/ecc.ko" "$work/gpu/usr/lib/modules/$first/kernel/drivers/ecc.ko"
+    [ -f "$root/usr/bin/nvidia-smi" ]
+    [ -f "$root/usr/lib/udev/rules.d/60-slipway-gpu.rules" ]
+    grep -q '^After=.*slipway-drivers-nic.service' "$root/usr/lib/systemd/system/slipway-drivers-gpu.service"
+    mv "$root" "$BATS_TEST_TMPDIR/gpu"
+    rm "$out"/*
+    run_slipway 0 export "$work/nic.tar" --as sysext --output "$out"
+    unpack_raw
+    [ -z "$(comm -12 <(cd "$root" && find . -not -type d | sort) <(cd "$BATS_TEST_TMPDIR/gpu" && find . -not -type d | sort))" ]
+}
+
+# load_extension KREL: runs the extension's program on a double of a node that runs this kernel, whose sysfs is $sysfs. The file calls
+# has what it called; modprobe fails for the module $refusing.
+load_extension() {
+    local bin=$BATS_TEST_TMPDIR/bin program
+    mkdir -p "$bin"
+    printf '#!/bin/sh\necho %s\n' "$1" >"$bin/uname"
+    for program in modprobe ldconfig; do
+        # shellcheck disable=SC2016
+        printf '#!/bin/sh\necho "%s $*" >>"%s"\n[ -z "${3-}" ] || [ "${3-}" != "%s" ]\n' $program "$BATS_TEST_TMPDIR/calls" "${refusing-}" >"$bin/$program"
+    done
+    chmod +x "$bin"/*
+    : >"$BATS_TEST_TMPDIR/calls"
+    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root/usr/lib/slipway/$name/load"
+}
+
+# A loaded module as sysfs shows it: show_module NAME FILE.
+show_module() {
+    mkdir -p "$sysfs/module/$1/notes"
+    echo live >"$sysfs/module/$1/initstate"
+    objcopy -O binary --only-section=.note.gnu.build-id "$2" "$sysfs/module/$1/notes/.note.gnu.build-id"
+}
+
+@test "the unit's program loads in order, and names another kernel or a module of another build" {
+    local name=slipway-nic-$first sysfs=$BATS_TEST_TMPDIR/sys
+    run_slipway 0 export "$work/nic.tar" --as sysext --output "$out"
+    unpack_raw
+    load_extension 6.1.0-99-amd64
+    [ "$status" -eq 1 ]
+    says "the modules of $name are for kernel $first, and this is kernel 6.1.0-99-amd64"
+    [ ! -s "$BATS_TEST_TMPDIR/calls" ]
+    load_extension "$first"
+    [ "$status" -eq 0 ]
+    diff "$BATS_TEST_TMPDIR/calls" - <<END
+modprobe -d $root/usr/lib/slipway/$name ib_uverbs
+modprobe -d $root/usr/lib/slipway/$name mlx5_core
+ldconfig 
+END
+    # One that fails keeps none of the others back.
+    refusing=ib_uverbs load_extension "$first"
+    [ "$status" -eq 1 ]
+    says "not loaded: ib_uverbs"
+    grep -q mlx5_core "$BATS_TEST_TMPDIR/calls"
+    # Its own build is fine.
+    show_module mlx5_core "$work/nic/usr/lib/modules/$first/updates/ofed/mlx5_core.ko"
+    load_extension "$first"
+    [ "$status" -eq 0 ]
+    show_module mlx5_core "$work/gpu/usr/lib/modules/$first/updates/nvidia/nvidia.ko"
+    load_extension "$first"
+    [ "$status" -eq 1 ]
+    says "mlx5_core is loaded from elsewhere: its build id is " "modprobe.blacklist=mlx5_core"
+    [ ! -s "$BATS_TEST_TMPDIR/calls" ]
+    rm "$sysfs/module/mlx5_core/notes/.note.gnu.build-id"
+    load_extension "$first"
+    [ "$status" -eq 1 ]
+    says "its build id is not known"
+}
+
+# make_key NAME: $BATS_TEST_TMPDIR/NAME.{key,crt}
+make_key() {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj "/CN=$1" -addext keyUsage=digitalSignature \
+        -keyout "$BATS_TEST_TMPDIR/$1.key" -out "$BATS_TEST_TMPDIR/$1.crt" 2>/dev/null
+}
+
+# verify_p7s CERT: as systemd does, by PKCS7_verify() with NOINTERN and NOVERIFY (src/shared/dissect-image.c).
+verify_p7s() {
+    openssl smime -verify -inform DER -in "$out"/*.roothash.p7s -content "$out"/*.roothash -certfile "$BATS_TEST_TMPDIR/$1.crt" \
+        -nointern -noverify >/dev/null 2>&1
+}
+
+@test "with a key: the verity of the image, its root hash, and a signature that openssl takes" {
+    local name=slipway-gpu-$first hash
+    make_key ours
+    make_key other
+    run_slipway 0 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/ours.crt"
+    says "/etc/verity.d/$name.crt"
+    diff <(ls -A "$out") <(printf "$name.%s\n" raw roothash roothash.p7s verity)
+    hash=$(<"$out/$name.roothash")
+    [[ $hash =~ ^[0-9a-f]{64}$ ]]
+    [ "$(stat -c %s "$out/$name.roothash")" = 64 ]
+    veritysetup verify "$out/$name.raw" "$out/$name.verity" "$hash"
+    verify_p7s ours
+    run verify_p7s other
+    [ "$status" -ne 0 ]
+    openssl asn1parse -inform DER -in "$out/$name.roothash.p7s" >"$BATS_TEST_TMPDIR/asn1"
+    run grep -E 'messageDigest|signingTime' "$BATS_TEST_TMPDIR/asn1"
+    [ "$status" -eq 1 ]
+    # The same bytes again, also by another date of the run; and one byte that changed is found.
+    sleep 1.1
+    run_slipway 0 export localhost/made-gpu --as sysext --output "$BATS_TEST_TMPDIR/again" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/ours.crt"
+    diff -r "$out" "$BATS_TEST_TMPDIR/again"
+    printf '\377' | dd of="$out/$name.raw" bs=1 seek=5000 conv=notrunc status=none
+    run veritysetup verify "$out/$name.raw" "$out/$name.verity" "$hash"
+    [ "$status" -ne 0 ]
+    # SOURCE_DATE_EPOCH is the date of the image.
+    export SOURCE_DATE_EPOCH=86400
+    run_slipway 0 export "$work/gpu.tar" --as sysext --output "$BATS_TEST_TMPDIR/dated"
+    unset SOURCE_DATE_EPOCH
+    TZ=UTC unsquashfs -stat "$BATS_TEST_TMPDIR/dated/$name.raw" | grep -q 'time Fri Jan  2 00:00:00 1970'
+}
+
+@test "a key that cannot sign, and programs that are missing, are named before any work" {
+    make_key ours
+    make_key other
+    run_slipway 13 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/other.crt"
+    says "certificate"
+    run_slipway 2 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key"
+    says "--sign-cert"
+    run_slipway 2 export "$work/gpu.tar" --as tar --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/ours.crt"
+    says "only --as sysext has a signature"
+    local path
+    path=$(path_without veritysetup)
+    PATH=$path run_slipway 10 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/ours.crt"
+    says "veritysetup" "scripts/install-packages"
+    path=$(path_without mksquashfs)
+    PATH=$path run_slipway 10 export "$work/gpu.tar" --as sysext --output "$out"
+    says "mksquashfs"
+    [ ! -e "$out" ]
+}
+
 @test "images and command lines that mean nothing are refused" {
     run_slipway 2 export --as tar --output "$out"
     says "IMAGE is missing"
@@ -286,7 +458,7 @@ END
     run_slipway 2 export "$work/gpu.tar" --as tar
     says "--output DIR is missing"
     run_slipway 2 export "$work/gpu.tar" --as deb --output "$out"
-    says "--as deb: not one of: layer, tar"
+    says "--as deb: not one of: layer, tar, sysext"
     run_slipway 2 export "$work/gpu.tar" --as tar --without modules --output "$out"
     says "only userspace can be left out"
     run_slipway 2 export "$work/gpu.tar" --as tar --output oci-archive:x
@@ -307,7 +479,10 @@ END
 @test "a full disk is named, and leaves nothing in the folder" {
     mkdir "$out"
     mount -t tmpfs -o size=4k tmpfs "$out" || skip "no right to mount a small file system"
-    run_slipway 17 export "$work/gpu.tar" --as layer --output "$out"
-    says "No space left on device"
-    [ -z "$(ls -A "$out")" ]
+    local as
+    for as in layer sysext; do
+        run_slipway 17 export "$work/gpu.tar" --as $as --output "$out"
+        says "$out/" "No space left on device"
+        [ -z "$(ls -A "$out")" ]
+    done
 }
