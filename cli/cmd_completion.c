@@ -140,6 +140,8 @@ static const struct value_row {
 	{ "recipe", "nvidia peermem ofed", NULL, NULL },
 	{ "sign-hash", "sha256 sha384 sha512", NULL, NULL },
 	{ "hash", "sha256 sha384 sha512", NULL, NULL },
+	{ "as", "layer tar sysext", NULL, NULL },
+	{ "without", "userspace", NULL, NULL },
 	{ "gpu-operator", "24.9 25.3 25.10 26.3 26.7", NULL, NULL },
 	{ "kernel", NULL, list_kernels, "files" },
 	{ "ID", NULL, list_os, NULL },
