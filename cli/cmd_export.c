@@ -77,7 +77,7 @@ static const struct option_row rows[] = {
 		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
 		"registry; two of them are one node's"),
 	OPTION_CALL("as", 0, "FORM", take_form,
-		"layer: an image FROM scratch, for COPY --from in a Containerfile;\n"
+		"layer: an image of one layer, to be copied in a Containerfile;\n"
 		"tar: the same files as .tar.zst; sysext: a system extension (systemd-sysext)"),
 	EXPORT_OPTION("output", 'o', "DIR", OPTION_TEXT, output, "the folder for the files"),
 	EXPORT_OPTION("kernel", 0, "KREL", OPTION_TEXT, kernel,
@@ -134,7 +134,7 @@ static int export_images(struct verb *verb, struct error *error)
 	r = export_open(export, &verb->names, error);
 	if (r == 0)
 		r = export_make(export, error);
-	/* What is wrong is in the images, or in how they were put together. */
+	/* The images, or the way they were put together, are wrong. */
 	if (r == -EINVAL && context->failure == EXIT_CODE_OK)
 		(void) context_fail(context, EXIT_CODE_USAGE, r);
 	progress_end(&context->progress, r < 0 ? "failed" : "done");

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fs.h"
@@ -91,7 +92,8 @@ static int place(struct export *export, const char *from, struct error *error)
 		_cleanup_free_ char *old = xasprintf("%s/%s", from, name);
 		_cleanup_free_ char *new = xasprintf("%s/%s", export->output, name);
 
-		if (rename(old, new) < 0)
+		/* veritysetup's is for its user alone. */
+		if (chmod(old, 0644) < 0 || rename(old, new) < 0)
 			return error_set_errno(error, -errno, "%s", new);
 	}
 	return 0;

@@ -65,7 +65,7 @@ void export_close(struct export *export);
 /* Writes the files into export->output. */
 int export_make(struct export *export, struct error *error) _must_check_;
 
-/* What --json prints. The caller puts it. */
+/* The object that --json prints. The caller puts it. */
 json_object *export_to_json(const struct export *export);
 /* The same for people: the files, and how they are used. */
 void export_print(const struct export *export);

@@ -10,7 +10,8 @@
 
 #define EXPORT_FOLDER    "usr/lib/slipway"
 #define EXPORT_LIST      "export.json"
-#define EXPORT_NAME      "slipway"   /* of its files in folders of others */
+#define EXPORT_NAME      "slipway" /* of its files in folders of others */
+#define EXPORT_SMI       "usr/bin/nvidia-smi"
 #define EXPORT_USERSPACE "userspace" /* of --without */
 
 /* One of the images: what is wanted of it is unpacked. */

@@ -299,10 +299,11 @@ static int choose_peermem(struct export *export, struct error *error)
 	}
 	if (!paths.count)
 		return 0;
-	if (export->force)
-		return try_peermem(export, gpu, paths.items[0], versions.items[0], NULL, error) < 0
-			       ? -EBADMSG
-			       : 0;
+	if (export->force) {
+		int r = try_peermem(export, gpu, paths.items[0], versions.items[0], NULL, error);
+
+		return r < 0 ? r : 0;
+	}
 	(void) error_set(error, -EINVAL,
 		"%s: its nvidia-peermem is for OFED %s, and does not load beside that of %s (%s)",
 		gpu->image.name, versions.items[0], nic->image.name, nic->conf.version);

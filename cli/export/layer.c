@@ -139,7 +139,7 @@ int export_write_layer(struct export *export, const char *root, const char *to, 
 
 /* ---- how they are used */
 
-/* What the family makes an initramfs with: an old one would load drivers of its own. */
+/* Makes a new initramfs: an old one would load drivers of its own. The caller frees it. */
 static char *initramfs_command(const struct export *export)
 {
 	const struct catalogue *os = &export->context->os;

@@ -83,7 +83,7 @@ static int list_build_ids(
 	return 0;
 }
 
-/* What a node loads: OFED's modules come before nvidia-peermem, which links them. */
+/* Modules that a node loads: OFED's come before nvidia-peermem, which links them. */
 static void list_loaded(const struct export *export, struct strv *names)
 {
 	const struct export_input *nic = export_find_role(export, "nic");

@@ -173,6 +173,10 @@ void export_stage_rules(struct export *export, struct staging *root, const char 
 		staging_write_lines(root, path, &lines);
 	if (fs_exists(root->fd, "usr/bin/nvidia-modprobe"))
 		stage_nodes(root, name);
+	else if (fs_exists(root->fd, EXPORT_SMI))
+		progress_notef(&export->context->progress,
+			"the image has no nvidia-modprobe, which makes the nodes of GPUs: the system "
+			"needs its own, and a udev rule that calls it");
 }
 
 /* ---- the whole tree */

@@ -16,7 +16,6 @@
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 
-#define SMI    "usr/bin/nvidia-smi"
 #define INIT   "slipway-init" /* what an image's entrypoints lead to: nvidia-driver … */
 #define GLIBC  "GLIBC_"
 #define LINKED "usr/lib/" /* and a triplet */
@@ -45,7 +44,7 @@ static const struct part {
 	{ "etc/vulkansc", "*", "usr/share/vulkansc" },
 };
 
-/* What of @path stands behind the folder and its '/'; NULL: it is elsewhere. */
+/* The part of @path behind the folder and its '/'; NULL: it is elsewhere. */
 static const char *rest_below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
@@ -155,7 +154,7 @@ static int find_needs(struct export *export, const struct staging *root, struct 
 
 /* ---- placing */
 
-/* What a link of the image leads to; NULL: nothing that the image's userspace has. */
+/* The path that a link of the image leads to; NULL: nothing of it was unpacked there. */
 static char *follow(const struct export_input *gpu, const char *path)
 {
 	char *target = NULL;
@@ -242,9 +241,10 @@ int export_stage_userspace(struct export *export, struct staging *root, struct e
 		if (r < 0)
 			return r;
 	}
-	if (!fs_exists(root->fd, SMI)) {
+	if (!fs_exists(root->fd, EXPORT_SMI)) {
 		(void) error_set(error, -EINVAL,
-			"%s: it has no userspace driver: /" SMI " is missing", gpu->image.name);
+			"%s: it has no userspace driver: /" EXPORT_SMI " is missing",
+			gpu->image.name);
 		return error_try(error, -EINVAL, "--without " EXPORT_USERSPACE);
 	}
 	return find_needs(export, root, error);

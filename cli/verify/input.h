@@ -105,8 +105,8 @@ void verify_input_choose(struct verify_input *input, const char *krel);
 bool verify_input_finds_none(const struct verify_input *input);
 
 /*
- * What an image of slipway build says of itself for one of its kernels: its own image.conf, else
- * the whole image's (also where @krel is NULL); empty if neither can be read.
+ * Reads the facts of an image of slipway build for one of its kernels: the kernel's own image.conf,
+ * else the whole image's (also where @krel is NULL); empty if neither can be read.
  */
 void verify_input_conf(const struct verify_input *input, const char *krel, struct image_conf *ret);
 

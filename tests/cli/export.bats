@@ -65,6 +65,7 @@ setup_file() {
     gpu_root refused "$first" 24.07 0x1111 proof=will-not-load
     gpu_root el "$el" 24.07 0x1111 os=rocky9
     add_userspace el
+    rm "$work/el/usr/bin/nvidia-modprobe"
     gpu_root evil ../../evil 24.07 0x1111
     nic_root nic "$first"
     make_module "$work/nic/usr/lib/modules/$first/updates/ofed/ib_uverbs.ko" ib_uverbs "krel=$first" exports=ib_register_peer_memory_client:0x2222
@@ -212,15 +213,19 @@ END
     done
     diff -r "$out" "$BATS_TEST_TMPDIR/again"
     [ "$(find "$out" -type f | wc -l)" = 2 ]
+    run_slipway 0 export "$work/gpu.tar" --as tar --output "$out" --json
+    jq -se --arg file "slipway-gpu-$first.tar.zst" 'last | .event == "result" and .exit_code == 0 and .files == [$file]
+        and .peermem_ofed == "24.07" and .sets[0].role == "gpu"' <<<"$output"
 }
 
 @test "Enterprise Linux has its libraries in lib64, and dracut" {
     run_slipway 0 export "$work/el.tar" --as tar --output "$out"
-    says "dracut --force --kver $el"
+    says "dracut --force --kver $el" "the image has no nvidia-modprobe"
     unpack_tar
     [ -f "$root/usr/lib64/libcuda.so.535.1.2" ]
     [ "$(readlink "$root/usr/lib64/gbm/nvidia-drm_gbm.so")" = ../libEGL_nvidia.so.535.1.2 ]
     [ ! -e "$root/usr/lib/x86_64-linux-gnu" ]
+    [ ! -e "$root/usr/lib/udev" ]
     run_slipway 0 export "$work/el.tar" --as tar --os debian12 --output "$out"
     unpack_tar
     [ -f "$root/usr/lib/x86_64-linux-gnu/libcuda.so.535.1.2" ]
@@ -410,6 +415,7 @@ verify_p7s() {
     hash=$(<"$out/$name.roothash")
     [[ $hash =~ ^[0-9a-f]{64}$ ]]
     [ "$(stat -c %s "$out/$name.roothash")" = 64 ]
+    [ "$(stat -c %a "$out"/* | sort -u)" = 644 ]
     veritysetup verify "$out/$name.raw" "$out/$name.verity" "$hash"
     verify_p7s ours
     run verify_p7s other

@@ -13,7 +13,7 @@ static void every_row_is_whole(void **state)
 	(void) state;
 	for (const struct arch *arch = archs; arch->uname; arch++) {
 		const char *const names[] = { arch->uname, arch->debian, arch->oci, arch->triplet,
-			arch->config };
+			arch->config, arch->systemd };
 
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 			assert_true(names[i] && *names[i]);
@@ -40,11 +40,13 @@ static void each_name_finds_its_own_row(void **state)
 				continue;
 			assert_string_not_equal(other->config, arch->config);
 			assert_string_not_equal(other->triplet, arch->triplet);
+			assert_string_not_equal(other->systemd, arch->systemd);
 			assert_int_not_equal(other->machine, arch->machine);
 		}
 	}
 	assert_null(arch_find("x64"));
 	assert_null(arch_of_machine(0));
+	assert_null(arch_of_machine(EM_VAX));
 	assert_string_equal(arch_debian("vax"), "vax");
 	assert_string_equal(arch_oci("vax"), "vax");
 }

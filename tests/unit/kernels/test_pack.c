@@ -79,7 +79,7 @@ static void see(void *context, const void *data, size_t size)
 	seen->size += size;
 }
 
-/* Of a folder and a file, compressed or not. */
+/* Writes a folder and a file, compressed or not. */
 static void write_watched(
 	const struct folder *folder, const char *name, bool plain, struct seen *seen)
 {
