@@ -147,8 +147,8 @@ void export_print(const struct export *export)
 
 	for (size_t i = 0; i < export->files.count; i++)
 		text_print(stdout, "%s/%s\n", export->output, export->files.items[i]);
-	text_print(stdout, "  for %s on %s: %zu modules", export->krel, export->context->os.name,
-		export->modules.count);
+	text_print(stdout, "  for %s on %s: %zu module%s", export->krel, export->context->os.name,
+		export->modules.count, export->modules.count == 1 ? "" : "s");
 	if (export->peermem_ofed)
 		text_print(stdout, ", nvidia-peermem for %s%s",
 			*export->peermem_ofed ? "OFED " : "the kernel's own RDMA",

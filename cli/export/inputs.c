@@ -362,6 +362,10 @@ int export_open(struct export *export, const struct strv *names, struct error *e
 		r = choose_peermem(export, error);
 	if (r < 0)
 		return r;
+	if (strcmp(export->context->os.os, export->inputs[0].conf.os) != 0)
+		progress_notef(&export->context->progress,
+			"the images were built for %s: its programs may not start on %s",
+			export->inputs[0].conf.os, export->context->os.os);
 	set_name(export);
 	set_library_folder(export);
 	return 0;

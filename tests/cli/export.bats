@@ -227,6 +227,7 @@ END
     [ ! -e "$root/usr/lib/x86_64-linux-gnu" ]
     [ ! -e "$root/usr/lib/udev" ]
     run_slipway 0 export "$work/el.tar" --as tar --os debian12 --output "$out"
+    says "the images were built for rocky9: its programs may not start on debian12"
     unpack_tar
     [ -f "$root/usr/lib/x86_64-linux-gnu/libcuda.so.535.1.2" ]
 }
