@@ -306,6 +306,7 @@ static int find_kernel_arch(
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", kernel->krel);
 	_cleanup_strv_ struct strv paths = { 0 };
+	const struct arch *found;
 	int fd = kernel->from->image.fd;
 	int r = depends_list_modules(fd, folder, &paths);
 
@@ -315,11 +316,15 @@ static int find_kernel_arch(
 	r = elf_module_open(fd, paths.items[0], &module, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", kernel->from->image.name);
-	*ret = arch_of_machine(elf_module_machine(module));
-	return *ret ? 0
-		    : error_set(error, -EINVAL,
-			      "%s: its modules are of a machine that slipway does not know",
-			      kernel->from->image.name);
+	found = arch_of_machine(elf_module_machine(module));
+	if (!found) {
+		(void) error_set(error, -EINVAL,
+			"%s: its modules are of a machine that slipway does not know",
+			kernel->from->image.name);
+		return -EINVAL;
+	}
+	*ret = found;
+	return 0;
 }
 
 static int find_arch(struct combine *combine, struct error *error)
@@ -329,7 +334,7 @@ static int find_arch(struct combine *combine, struct error *error)
 
 	for (size_t i = 1; r == 0 && i < combine->kernel_count; i++) {
 		const struct combine_kernel *kernel = &combine->kernels[i];
-		const struct arch *arch;
+		const struct arch *arch = combine->arch;
 
 		r = find_kernel_arch(kernel, &arch, error);
 		if (r == 0 && arch != combine->arch)

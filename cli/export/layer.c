@@ -71,27 +71,24 @@ static int write_tree(const char *root, int fd, char ret_digest[HASH_HEX_SIZE])
 	return r;
 }
 
-static int write_tar(struct export *export, const char *root, const char *to,
-	char ret_digest[HASH_HEX_SIZE], char **ret_path, struct error *error)
+static int write_tar(
+	const char *root, const char *path, char ret_digest[HASH_HEX_SIZE], struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s" TAR, to, export->name);
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	int r = fd < 0 ? -errno : write_tree(root, fd, ret_digest);
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	*ret_path = TAKE_PTR(path);
-	return 0;
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
 int export_write_tar(struct export *export, const char *root, const char *to, struct error *error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *name = xasprintf("%s" TAR, export->name);
+	_cleanup_free_ char *path = xasprintf("%s/%s", to, name);
 	char digest[HASH_HEX_SIZE];
-	int r = write_tar(export, root, to, digest, &path, error);
+	int r = write_tar(root, path, digest, error);
 
 	if (r == 0)
-		xstrv_push(&export->files, basename(path));
+		xstrv_push(&export->files, name);
 	return r;
 }
 
@@ -113,15 +110,14 @@ int export_write_layer(struct export *export, const char *root, const char *to, 
 {
 	_cleanup_free_ char *name = xasprintf("%s" LAYER, export->name);
 	_cleanup_free_ char *path = xasprintf("%s/%s", to, name);
-	_cleanup_free_ char *layer = NULL;
+	_cleanup_free_ char *layer = xasprintf("%s/layer" TAR, export->context->cache.scratch_path);
 	_cleanup_strv_ struct strv labels = { 0 };
 	struct oci_image image = { .arch = export->arch,
 		.date = export->context->date,
 		.name = export->name,
 		.labels = &labels };
 	_cleanup_close_ int fd = -1;
-	int r = write_tar(
-		export, root, export->context->cache.scratch_path, image.diff_id, &layer, error);
+	int r = write_tar(root, layer, image.diff_id, error);
 
 	if (r < 0)
 		return r;

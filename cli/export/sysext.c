@@ -296,7 +296,7 @@ static int sign(struct export *export, const char *image, const char *to, struct
 	_cleanup_free_ char *path = xasprintf("%s/%s", to, name);
 	_cleanup_free_ unsigned char *cms = NULL;
 	char root_hash[HASH_HEX_SIZE];
-	size_t size;
+	size_t size = 0;
 	int r = make_verity(image, path, root_hash, error);
 
 	if (r < 0)

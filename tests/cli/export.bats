@@ -349,7 +349,7 @@ load_extension() {
     done
     chmod +x "$bin"/*
     : >"$BATS_TEST_TMPDIR/calls"
-    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root/usr/lib/slipway/$name/load"
+    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root"/usr/lib/slipway/*/load
 }
 
 # A loaded module as sysfs shows it: show_module NAME FILE.
