@@ -185,6 +185,10 @@ static int add_pool(struct making *making, const struct pool *pool, struct error
 			target, xasprintf("distribution %s is not in the catalogue", shown));
 	else if (problem)
 		fleet_set_problem(target, TAKE_PTR(problem));
+	else if (!*arch_find(pool->arch)->redist)
+		fleet_set_problem(target,
+			xasprintf("images are built for nodes of x86_64 and aarch64, not of %s",
+				pool->arch));
 	else if (!can_compile(making, pool, &os))
 		fleet_set_problem(target,
 			xasprintf("the catalogue names no cross compiler of %s for %s: build it on "

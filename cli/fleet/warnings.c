@@ -62,8 +62,8 @@ static void warn_of_one_tag(
 
 	if (strcmp(one->arch, other->arch) != 0)
 		xstrv_pushf(&making->fleet.warnings,
-			"%s: nodes of %s and of %s ask for the tag %s, which can hold only one of "
-			"the two images",
+			"%s: nodes of %s and of %s ask for the tag %s: build both images, put them "
+			"into one index (slipway index), and push that under it",
 			one->krel, one->arch, other->arch, first->reference);
 	else if (strcmp(one->krel, other->krel) != 0)
 		xstrv_pushf(&making->fleet.warnings,

@@ -10,6 +10,30 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
+/* What lint would find in the kernel's tree, before that is fetched. */
+static int check_arch(const struct build *build, struct error *error)
+{
+	const struct build_options *options = &build->options;
+	const struct arch *arch = arch_find(build->context.arch);
+	const struct catalogue *os = &build->roots[ROOT_KERNEL].os;
+
+	/* There are no drivers for others. */
+	if (arch && !*arch->redist)
+		return error_set(error, -EINVAL,
+			"images are built for nodes of x86_64 and aarch64, not of %s", arch->uname);
+	if (!arch || arch == arch_here() || options->force || options->base_image ||
+		os->root.cross_packages.count)
+		return 0;
+	(void) error_set(error, -ECANCELED,
+		"kernel-foreign-arch: the kernel is for %s, this machine is %s, and the catalogue "
+		"of %s names no cross compiler",
+		arch->uname, arch_here()->uname, os->os);
+	(void) error_try(error, -ECANCELED,
+		"a build root that has one of the kernel's version: --root debian12");
+	return error_try(error, -ECANCELED, "the same command on a machine with architecture %s",
+		arch->uname);
+}
+
 int build_prepare(struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
@@ -45,7 +69,12 @@ int build_prepare(struct build *build, struct error *error)
 	if (r < 0)
 		return r;
 	r = roots_open(build, error);
-	return r < 0 ? context_fail(&build->context, context_exit_code(r), r) : 0;
+	if (r < 0)
+		return context_fail(&build->context, context_exit_code(r), r);
+	r = check_arch(build, error);
+	if (r == -EINVAL)
+		return context_fail(&build->context, EXIT_CODE_USAGE, r);
+	return r < 0 ? context_fail(&build->context, EXIT_CODE_LINT, r) : 0;
 }
 
 /* Notes the findings of lint: an error of them ends the build, unless --force. */

@@ -216,10 +216,9 @@ static void note_cross_compiler(struct build *build, const struct stage *root)
 	own = xasprintf(" %s)", base);
 	if (!strstr(compiler->text, own))
 		progress_notef(&build->context.progress,
-			"warning cross-compiler: the kernel was compiled by \"%s\", and its modules "
-			"will be by the distribution's cross compiler, %s%s: a fix of the first may be "
-			"missing in the second",
-			compiler->text, start, version);
+			"the cross compiler, %s%s, is not the very one that compiled the kernel, "
+			"\"%s\": it may lack one of its fixes (docs/arm64.md)",
+			start, version, compiler->text);
 }
 
 int roots_settle(struct build *build, struct error *error)
