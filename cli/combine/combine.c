@@ -235,7 +235,7 @@ static int describe(struct combine *combine, struct image *image, struct error *
 		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
 		count += here;
 		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
-		if (combine_proof_rank(kernel->proof) > combine_proof_rank(worst))
+		if (image_proof_rank(kernel->proof) > image_proof_rank(worst))
 			worst = kernel->proof;
 	}
 	image->role = xstrdup(row->role);

@@ -42,8 +42,6 @@ struct combine_kernel {
 
 /* "open" or "proprietary"; "" where the image does not say. The caller frees it. */
 char *combine_modules_kind(const struct combine_input *input, const char *krel);
-/* The higher, the worse is the verdict. */
-int combine_proof_rank(const char *proof);
 
 /* ---- peermem.c */
 

@@ -254,17 +254,6 @@ static int same_modules(
 	return 0;
 }
 
-int combine_proof_rank(const char *proof)
-{
-	static const char *const worse[] = { "holds", "cannot-tell", "will-not-start",
-		"will-not-load" };
-	int rank = ARRAY_SIZE(worse) - 1;
-
-	while (rank > 0 && strcmp(proof, worse[rank]) != 0)
-		rank--;
-	return rank == 0 && strcmp(proof, worse[0]) != 0 ? 1 : rank;
-}
-
 static int add_kernel(struct combine *combine, const struct combine_input *input, const char *krel,
 	struct error *error)
 {
@@ -294,7 +283,7 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 		return r;
 	verify_input_conf(&input->image, krel, &conf);
 	proof = *conf.proof ? conf.proof : "cannot-tell";
-	if (combine_proof_rank(proof) > combine_proof_rank(kernel->proof))
+	if (image_proof_rank(proof) > image_proof_rank(kernel->proof))
 		(void) snprintf(kernel->proof, sizeof(kernel->proof), "%s", proof);
 	return 0;
 }

@@ -136,6 +136,17 @@ int image_read(const char *folder, struct image *ret, struct error *error)
 	return error_set_errno(error, -EBADMSG, "%s", path);
 }
 
+int image_proof_rank(const char *proof)
+{
+	static const char *const worse[] = { "holds", "cannot-tell", "will-not-start",
+		"will-not-load" };
+	int rank = ARRAY_SIZE(worse) - 1;
+
+	while (rank > 0 && strcmp(proof, worse[rank]) != 0)
+		rank--;
+	return rank == 0 && strcmp(proof, worse[0]) != 0 ? 1 : rank;
+}
+
 bool image_is_proven(const struct image *image)
 {
 	return strcmp(image->proof, "holds") == 0;

@@ -56,6 +56,8 @@ json_object *image_to_json(const struct image *image);
 /* Adds "also", its other names, and "pushed", where it has any. */
 void image_add_also(json_object *object, const struct image *image);
 bool image_is_proven(const struct image *image);
+/* The higher, the worse is the verdict; one that is not known counts as "cannot-tell". */
+int image_proof_rank(const char *proof);
 /* A text of image->userspace; @none without one. */
 const char *image_userspace(const struct image *image, const char *key, const char *none);
 void image_free(struct image *image);

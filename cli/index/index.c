@@ -269,8 +269,12 @@ static int describe(struct image_index *index, struct error *error)
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < index->image_count && strcmp(proof, "holds") == 0; i++)
-		proof = *index->images[i].conf.proof ? index->images[i].conf.proof : "cannot-tell";
+	for (size_t i = 0; i < index->image_count; i++) {
+		const char *own = index->images[i].conf.proof;
+
+		if (image_proof_rank(own) > image_proof_rank(proof))
+			proof = *own ? own : "cannot-tell";
+	}
 	image->role = xstrdup(role->role);
 	image->version = xstrdup(first->version);
 	image->proof = xstrdup(proof);

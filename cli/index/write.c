@@ -41,9 +41,10 @@ static void output_close(struct output *output)
 static int write_failed(const struct output *output, struct error *error)
 {
 	int number = archive_errno(output->archive);
+	const char *text = archive_error_string(output->archive);
 
 	return error_set(error, number > 0 ? -number : -EIO, "--output: %s",
-		archive_error_string(output->archive));
+		text ? text : "an image changed while it was copied: try again");
 }
 
 static int write_header(

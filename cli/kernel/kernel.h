@@ -123,8 +123,8 @@ struct kernel_purpose {
 	bool ofed;
 	bool nvidia;
 	bool signing;
-	bool cross; /* its build root can have a cross compiler; else that of its own distribution
-		     */
+	/* Its build root has a cross compiler; false: by the catalogue of its own distribution. */
+	bool cross;
 };
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error) _must_check_;

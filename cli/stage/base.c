@@ -23,6 +23,7 @@ void runtime_key(const struct stage *stage, struct key *key)
 	}
 	root_question_key(stage, key);
 	key_data(key, "containers/runtime/trim-runtime.sh");
+	key_data(key, "containers/runtime/busybox");
 	key_text(key, stage->packages ? stage->packages : "");
 }
 

@@ -45,7 +45,7 @@ int root_open_mirrors(struct build *build, struct root *root, struct error *erro
 	struct mirrors_request request = {
 		.options = is_kernels(build, root) ? &build->context.options->mirrors : NULL,
 		.os = &root->os,
-		.arch = build->context.arch,
+		.arch = arch_here()->uname, /* compilers run here; Debian's mirrors have all */
 		.cache_fd = build->context.cache.fd,
 		.offline = build->context.options->offline,
 	};

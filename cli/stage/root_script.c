@@ -159,8 +159,9 @@ void root_command(const struct build *build, const struct stage *stage, const ch
 	const char *const options[][2] = {
 		{ "--repositories", files->repositories },
 		{ "--arch", apt ? arch->debian : arch->uname },
-		{ "--foreign",
-			apt && arch != build->target.arch ? build->target.arch->debian : "" },
+		{ "--foreign", apt && arch != build->target.arch && rules->init_packages.count
+				       ? build->target.arch->debian
+				       : "" },
 		{ "--suite", rules->suite },
 		{ "--releasever", rules->releasever },
 		{ "--platform", rules->platform },

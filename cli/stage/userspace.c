@@ -125,6 +125,7 @@ static int check_machine(const struct build *build, const struct found *found, c
 	struct error *error)
 {
 	const struct arch *arch = arch_find(build->context.arch);
+	const struct arch *other;
 	_cleanup_(elf_program_free) struct elf_program library = { 0 };
 	_cleanup_close_ int fd = found->cuda ? fs_open(AT_FDCWD, found->cuda, O_RDONLY) : -1;
 	struct error ignored;
@@ -132,14 +133,10 @@ static int check_machine(const struct build *build, const struct found *found, c
 	if (fd < 0 || !arch || elf_program_read(fd, &library, &ignored) < 0 ||
 		library.machine == arch->machine)
 		return 0;
-	for (const struct arch *other = archs; other->uname; other++)
-		if (other->machine == library.machine)
-			(void) error_set(error, -EINVAL,
-				"%s %s: the userspace is for %s, but the images are for %s",
-				option_of(build), folder, other->uname, arch->uname);
-	if (!*error->text)
-		(void) error_set(error, -EINVAL, "%s %s: the userspace is not for %s",
-			option_of(build), folder, arch->uname);
+	other = arch_of_machine((uint16_t) library.machine);
+	(void) error_set(error, -EINVAL,
+		"%s %s: the userspace is for %s, but the images are for %s", option_of(build),
+		folder, other ? other->uname : "an unknown machine", arch->uname);
 	return error_try(
 		error, -EINVAL, "unpack NVIDIA-Linux-%s-….run of that version", arch->uname);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 # The programs that kbuild runs for each module, for this machine, of a kernel tree that has them for its own architecture:
-# compiled of the tree's sources, else run by qemu-user. Never by make scripts, scripts_basic or modules_prepare: those begin
+# compiled from the tree's sources, or run by qemu-user. Never by make scripts, scripts_basic or modules_prepare: those begin
 # with syncconfig, and take include/generated/autoconf.h away where a header package has no Kconfig. Sourced by lib.sh, where
 # they are needed.
 
@@ -23,19 +23,21 @@ find_unmade() {
     # These two are made of many files of the whole source.
     ! configured GENDWARFKSYMS || wanted+=" scripts/gendwarfksyms/gendwarfksyms"
     ! configured OBJTOOL || wanted+=" tools/objtool/objtool"
+    ! { configured DEBUG_INFO_BTF_MODULES && [[ -e $kernel_build/vmlinux ]]; } || wanted+=" tools/bpf/resolve_btfids/resolve_btfids"
+    ! in_tree scripts/recordmcount >/dev/null || wanted+=" scripts/recordmcount"
     for unmade in $wanted; do
         in_tree "$unmade.c" >/dev/null && [[ $unmade != */gendwarfksyms && $unmade != */objtool ]] || return 0
     done
     unmade=''
 }
 
-# What modpost takes from the kernel's headers of the lists of devices (scripts/mod/Makefile), by the compiler of the modules.
+# Makes devicetable-offsets.h, which modpost reads, with the modules' compiler (scripts/mod/Makefile).
 make_device_offsets() {
     local folder=$1 source list=$SLIPWAY_WORK/devicetable-offsets.s include
     local flags=(-nostdinc -D__KERNEL__ -DKBUILD_MODNAME='"x"' -O2 -std=gnu11 -fshort-wchar -fno-PIE -w)
     [[ ! -e $folder/devicetable-offsets.h ]] || return 0
     source=$(in_tree scripts/mod/devicetable-offsets.c) || die "the kernel tree has no scripts/mod/devicetable-offsets.c"
-    for include in "arch/$ARCH/include" include; do
+    for include in "arch/${ARCH/x86_64/x86}/include" include; do
         flags+=(-I"$kernel_source/$include" -I"$kernel_build/$include/generated" -I"$kernel_source/$include/uapi"
             -I"$kernel_build/$include/generated/uapi")
         [[ $include != include ]] || flags+=(-I"$kernel_build/include")
@@ -44,6 +46,7 @@ make_device_offsets() {
         [[ ! -e $kernel_source/include/linux/$include.h ]] || flags+=(-include "$kernel_source/include/linux/$include.h")
     done
     [[ $ARCH != arm64 ]] || flags+=(-mgeneral-regs-only)
+    [[ $target_cc != clang* ]] || flags+=("--target=${CROSS_COMPILE%-}")
     "$target_cc" -S -o "$list" "${flags[@]}" "$source"
     # As scripts/Makefile.lib (sed-offsets) reads it.
     {
@@ -83,14 +86,17 @@ make_genksyms() {
 # In place of each program of the tree a script that has qemu-user run it, under its own name: Debian's modpost starts
 # another by that.
 wrap_tools() {
-    local file
+    local file sysroot=/
+    # The loader and the C library are packages of that architecture, or come with the cross compiler.
+    [[ -e /lib/${CROSS_COMPILE%-}/libc.so.6 ]] || sysroot=/usr/${CROSS_COMPILE%-}
     while IFS= read -r -d '' file; do
         [[ $(LC_ALL=C head -c 4 "$file" | tail -c 3) == ELF ]] || continue
         mv "$file" "$file.$SLIPWAY_ARCH"
         echo "#!/bin/sh
-exec qemu-$SLIPWAY_ARCH -0 \"\$0\" \"\$0.$SLIPWAY_ARCH\" \"\$@\"" >"$file"
+exec qemu-$SLIPWAY_ARCH -L \"$sysroot\" -0 \"\$0\" \"\$0.$SLIPWAY_ARCH\" \"\$@\"" >"$file"
         chmod 755 "$file"
-    done < <(find "$tree_copy/scripts" "$tree_copy/tools" -type f -perm -u+x -print0 2>/dev/null)
+    done < <(find "$tree_copy/scripts" "$tree_copy/tools" -type f -perm -u+x ! -name "*.$SLIPWAY_ARCH" \
+        -print0 2>/dev/null)
 }
 
 # Sets tree_copy: the folder of the kernel tree that is configured as links, but with programs that can be changed.
@@ -110,7 +116,7 @@ copy_kernel_tree() {
         rm -rf "${tree_copy:?}/$name"
         mkdir "$tree_copy/$name"
         for from in "$kernel_source/$name" "$kernel_build/$name"; do
-            [[ ! -d $from ]] || cp -rL --remove-destination "$from/." "$tree_copy/$name/"
+            [[ ! -d $from ]] || (cd "$from" && find -L . -type f -exec cp -L --parents --remove-destination -t "$tree_copy/$name" {} +)
         done
         chmod -R u+w "$tree_copy/$name"
     done
@@ -128,6 +134,8 @@ make_host_tools() {
     else
         step "compile fixdep, modpost and genksyms for this machine: the kernel tree has those of $SLIPWAY_ARCH"
         compile_host -o "$tree_copy/scripts/basic/fixdep" "$tree_copy/scripts/basic/fixdep.c"
+        [[ ! -e $tree_copy/scripts/recordmcount ]] ||
+            compile_host -o "$tree_copy/scripts/recordmcount" "$tree_copy/scripts/recordmcount.c"
         make_modpost
         ! configured MODVERSIONS || configured GENDWARFKSYMS || make_genksyms
     fi

@@ -17,11 +17,11 @@ require_inputs() {
         SLIPWAY_CC SLIPWAY_JOBS; do
         [[ -n ${!name:-} ]] || die "$name is not set: a recipe is run by slipway build"
     done
+    command -v "$SLIPWAY_CC" >/dev/null ||
+        die "no $SLIPWAY_CC in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
     set_target_cc
-    for name in "$SLIPWAY_CC" "$target_cc"; do
-        command -v "$name" >/dev/null ||
-            die "no $name in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
-    done
+    command -v "$target_cc" >/dev/null ||
+        die "no $target_cc in the build root: add its package to cross_packages of the distribution's catalogue file (slipway-catalogue(5)), or use --root debian12"
     unset KBUILD_OUTPUT KCFLAGS MAKEFLAGS
     # Enterprise Linux 7 has no such locale, and each program would say so.
     LC_ALL=C.UTF-8
@@ -29,9 +29,9 @@ require_inputs() {
     export LC_ALL TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
 }
 
-# Sets target_cc, what compiles for nodes: $SLIPWAY_CC, or a cross compiler, whose name begins with $CROSS_COMPILE. ARCH and
-# CROSS_COMPILE, as kbuild takes them of the environment, are set for nodes of another architecture alone. clang needs
-# no other name, and gets the architecture of kbuild.
+# Sets target_cc, what compiles for nodes: $SLIPWAY_CC, or a cross compiler, whose name begins with $CROSS_COMPILE. kbuild
+# reads ARCH and CROSS_COMPILE from the environment; they are set only in a cross build. clang needs no other name: kbuild
+# tells it the target.
 set_target_cc() {
     [[ ${CROSS_COMPILE:-} ]] || unset ARCH CROSS_COMPILE
     target_cc=$SLIPWAY_CC
@@ -92,12 +92,13 @@ require_kernel_tree() {
     without_debug_information
 }
 
-# Has the tree programs for kbuild that run here? 126: they are of another machine, and nothing on this one runs those.
+# Has the tree programs for kbuild that run here? fixdep without arguments ends with 1. One of another machine: 126, or
+# 255 where a binfmt's qemu finds no loader for it.
 require_host_tools() {
     [[ ${CROSS_COMPILE:-} ]] || return 0
     local status=0
     "$kernel_build/scripts/basic/fixdep" >/dev/null 2>&1 || status=$?
-    ((status == 126)) || return 0
+    ((status > 1)) || return 0
     # shellcheck source-path=SCRIPTDIR source=host-tools.sh
     . "$(dirname "${BASH_SOURCE[0]}")/host-tools.sh"
     make_host_tools
@@ -123,13 +124,12 @@ set_compiler() {
     done
 }
 
-# Sets binutils, what NVIDIA's makefiles are to be called with beside the compiler: they take this machine's otherwise.
-set_binutils() {
-    binutils=()
+# Adds to compiler what NVIDIA's makefiles want beside it: they take this machine's tools otherwise.
+add_binutils() {
     [[ ${CROSS_COMPILE:-} && ! ${compiler[1]:-} ]] || return 0
     local tool
     for tool in ld ar nm strip objcopy objdump; do
-        binutils+=("${tool^^}=$CROSS_COMPILE$tool")
+        compiler+=("${tool^^}=$CROSS_COMPILE$tool")
     done
 }
 

@@ -10,7 +10,7 @@ tree=$SLIPWAY_WORK/nvidia
 
 # compile_core FOLDER OBJECT. Its objects have who compiled them where and when in them.
 compile_core() {
-    make -C "$tree/src/$1" -j"$SLIPWAY_JOBS" CC="$target_cc" "${cross[@]}" DATE="date -u -d @0" NV_BUILD_USER=slipway \
+    make -C "$tree/src/$1" -j"$SLIPWAY_JOBS" "${compiler[@]}" DATE="date -u -d @0" NV_BUILD_USER=slipway \
         NV_BUILD_HOST=slipway
     install -m 644 "$tree/src/$1"/_out/*/"$2.o" "$SLIPWAY_OUTPUT/$1/${2}.o_binary"
 }
@@ -18,9 +18,11 @@ compile_core() {
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
 main() {
     require_inputs
+    # The core is of no kernel. clang would compile it for this machine: nothing tells it the target here.
+    [[ ! ${CROSS_COMPILE:-} || $SLIPWAY_CC != clang* ]] || target_cc=${CROSS_COMPILE}gcc
     compiler=(CC="$target_cc")
-    set_binutils
-    cross=(${CROSS_COMPILE:+"TARGET_ARCH=$SLIPWAY_ARCH" "CXX=${target_cc/gcc/g++}"} "${binutils[@]}")
+    add_binutils
+    [[ ! ${CROSS_COMPILE:-} ]] || compiler+=("TARGET_ARCH=$SLIPWAY_ARCH" "CXX=${target_cc/gcc/g++}")
     step "copy the source"
     copy_source "$tree"
     cp -r "$tree/kernel-open/." "$SLIPWAY_OUTPUT/"

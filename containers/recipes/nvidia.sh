@@ -41,8 +41,8 @@ compile_modules() {
     # The compiler is chosen by what the kernel says of itself, and kernels for real time come here only by --force:
     # slipway lint has judged both, with more evidence than NVIDIA's own checks have.
     export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
-    set_binutils
-    make_modules -C "$modules" -j"$SLIPWAY_JOBS" "${compiler[@]}" "${binutils[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+    add_binutils
+    make_modules -C "$modules" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
         SYSOUT="$(readlink -f "$kernel_build")" ${ofed_symvers:+KBUILD_EXTRA_SYMBOLS="$ofed_symvers"} modules
 }
 

@@ -75,7 +75,8 @@ run_configure() {
     fi
     # Run by bash: checkouts lose the x bit of this one. Its feature tests call make with the compiler only: what LLVM
     # wants beside that comes by MAKEFLAGS.
-    # Of another architecture, they put $CROSS_COMPILE before CC, and autoconf runs what it compiles with that alone.
+    # In a cross build the feature tests put $CROSS_COMPILE before CC themselves. autoconf runs what it compiles with CC,
+    # so that is this machine's compiler.
     (cd "$tree" && env CC="$SLIPWAY_CC" ${compiler[1]:+MAKEFLAGS="${compiler[*]}"} "$@" bash ./configure \
         --kernel-version="$SLIPWAY_KREL" --kernel-sources="$kernel_source" --with-linux-obj="$kernel_build" \
         --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$tests" "${options[@]}")

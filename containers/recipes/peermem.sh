@@ -47,8 +47,8 @@ main() {
     copy_part
     bind
     export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
-    set_binutils
-    make -C "$tree" -j"$SLIPWAY_JOBS" "${compiler[@]}" "${binutils[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+    add_binutils
+    make -C "$tree" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
         SYSOUT="$(readlink -f "$kernel_build")" NV_KERNEL_MODULES=nvidia-peermem \
         KBUILD_EXTRA_SYMBOLS="$ofed_symvers $nvidia_symvers" modules
     check

@@ -15,12 +15,12 @@ for name in bin sbin lib lib64; do
 done
 
 # The names that busybox is called by. It tells them itself; one of another architecture cannot be run here, and its list is
-# that of the same version, which lies beside this script (tests/real/arm64.bats compares).
+# that of the same version in busybox/ (tests/real/arm64.bats compares that of Debian 12).
 busybox_names() {
     local version list
     chroot "$root" /bin/busybox --list-full 2>/dev/null && return
     version=$(sed -n 's/^Version: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p' "$root/var/lib/dpkg/status.d/busybox")
-    list=$(dirname "$(readlink -f "$0")")/busybox-$version
+    list=$(dirname "$(readlink -f "$0")")/busybox/$version
     if [[ -f $list ]]; then
         cat "$list"
     else

@@ -156,6 +156,7 @@ static void find_gpus(int root_fd, struct found_nodes *found)
 	for (size_t i = 0; i < gpus.count; i++) {
 		char path[300], minor[16], node_path[32];
 		struct gpu_module_node row = { "nvidia", NVIDIA_FRONTEND, 0, node_path, false };
+		size_t before;
 
 		(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information",
 			gpus.items[i]);
@@ -164,7 +165,10 @@ static void find_gpus(int root_fd, struct found_nodes *found)
 			continue;
 		(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
 		row.minor = (unsigned) strtoul(minor, NULL, 10);
+		before = found->count;
 		add_numbered(root_fd, gpu_module_find("nvidia"), &row, found);
+		for (size_t k = before; k < found->count; k++)
+			found->nodes[k].is_gpu = true;
 	}
 }
 

@@ -34,6 +34,7 @@ struct module_node {
 	char path[80]; /* below the root or the driver root: "dev/nvidiactl", "dev/nvidia-fs0" */
 	dev_t device;
 	bool is_optional; /* CUDA does without it */
+	bool is_gpu;      /* one of several: a container may be given others */
 };
 
 #define DRIVER_NODES_MAX (4 + 128)

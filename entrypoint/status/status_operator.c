@@ -39,8 +39,8 @@ static void node_path(const char *place, const struct module_node *node, char pa
 }
 
 /*
- * A pod that was given no GPU has none of them in its /dev, and that is no fault: one that has some
- * should have all.
+ * A pod that was given no GPU has none of them in its /dev, and one that was given some lacks the
+ * other GPUs: neither is a fault.
  */
 static bool has_some(int root_fd, const char *place, const struct module_node *nodes, size_t count)
 {
@@ -63,6 +63,8 @@ static void print_nodes(int root_fd, const char *place, const struct module_node
 
 		node_path(place, &nodes[i], path);
 		right = status_has_node(root_fd, path + 1, nodes[i].device);
+		if (!*place && nodes[i].is_gpu && !right)
+			continue;
 		(void) snprintf(number, sizeof(number), "%u:%u", major(nodes[i].device),
 			minor(nodes[i].device));
 		json_write_open(json, NULL, '{');
@@ -160,13 +162,14 @@ void status_driver_root(int root_fd, struct json *json, struct findings *finding
 	/* A driver root that is not visible, or has no user space, lacks nothing. */
 	if (has_program && !is_plain)
 		status_finding(findings, json,
-			"/%s is a link: the DRA driver for GPUs wants a plain file, and waits",
+			"/%s is a link, and the DRA driver for GPUs waits for a plain file: put the "
+			"program itself there",
 			program);
 	if (has_program && !has_library)
 		status_finding(findings, json,
 			"/" CONTRACT_DRIVER_ROOT
 			" has nvidia-smi and no libnvidia-ml.so.1 where the DRA driver for GPUs "
-			"looks: it waits");
+			"looks, so that it waits: build the image with the complete userspace");
 }
 
 /* ---- what the GPU operator will think */
@@ -237,6 +240,7 @@ void status_operator(int root_fd, struct json *json, struct findings *findings)
 	if (has_program && fs_exists(root_fd, GPU_STATE_FOLDER "/gpu.status"))
 		status_finding(findings, json,
 			"the host has /%s: if it works, k8s-driver-manager takes the driver for "
-			"pre-installed and removes the driver's pod: remove it, with its libraries",
+			"pre-installed and removes the driver's pod: uninstall the host's NVIDIA "
+			"driver",
 			path);
 }

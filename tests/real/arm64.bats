@@ -52,7 +52,7 @@ teardown_file() { buildah rm "$container" >/dev/null; }
 # trim-runtime.sh asks busybox itself where it can.
 @test "the list of busybox's programs is that of its package" {
     qemu-aarch64-static -L "$root" "$root/usr/bin/busybox" --list-full | LC_ALL=C sort |
-        diff - "$top/containers/runtime/busybox-1.35.0"
+        diff - "$top/containers/runtime/busybox/1.35.0"
     [ "$(readlink "$root/usr/bin/vi")" = /usr/bin/busybox ]
 }
 

@@ -711,7 +711,7 @@ static void the_dra_driver_wants_a_plain_nvidia_smi_and_the_library(void **state
 	folder_write_text(node, CONTRACT_DRIVER_ROOT "/opt/nvidia/nvidia-smi", "");
 	put_link(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "../../opt/nvidia/nvidia-smi");
 	link = status_of(node, false, 1);
-	assert_contains(link, "! /run/nvidia/driver/usr/bin/nvidia-smi is a link: ");
+	assert_contains(link, "! /run/nvidia/driver/usr/bin/nvidia-smi is a link, ");
 	assert_contains(
 		link, "! /run/nvidia/driver has nvidia-smi and no libnvidia-ml.so.1 where ");
 
