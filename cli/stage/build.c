@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-/* What lint would find in the kernel's tree, before that is fetched. */
+/* Lint would find the same in the kernel's tree: here it is not fetched yet. */
 static int check_arch(const struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
