@@ -84,3 +84,27 @@ void assert_contains(const char *text, const char *part)
 	if (!strstr(text, part))
 		fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
+
+struct capture capture_start(void)
+{
+	struct capture capture = { .before = dup(STDOUT_FILENO), .file = tmpfile() };
+
+	assert_true(capture.before >= 0 && capture.file);
+	(void) fflush(stdout);
+	assert_true(dup2(fileno(capture.file), STDOUT_FILENO) >= 0);
+	return capture;
+}
+
+char *capture_end(struct capture *capture)
+{
+	char *text = calloc(1, 65536);
+
+	(void) fflush(stdout);
+	assert_true(dup2(capture->before, STDOUT_FILENO) >= 0);
+	assert_non_null(text);
+	rewind(capture->file);
+	(void) fread(text, 1, 65535, capture->file);
+	(void) fclose(capture->file);
+	cleanup_close(&capture->before);
+	return text;
+}

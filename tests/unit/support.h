@@ -40,5 +40,15 @@ char *folder_read_text(const struct folder *folder, const char *path);
 void folder_module(const struct folder *folder, const char *name, const char *references,
 	const char *const *holders);
 
+/* Standard output, on its way to a file until capture_end(). */
+struct capture {
+	int before;
+	FILE *file;
+};
+struct capture capture_start(void);
+/* Puts standard output back, and returns the first 64 KiB of what was printed; the caller frees it.
+ */
+char *capture_end(struct capture *capture);
+
 /* Fails the test, showing both, unless @text contains @part. */
 void assert_contains(const char *text, const char *part);

@@ -102,19 +102,12 @@ static void put_real_node(const struct folder *node)
 static char *status_with(
 	const struct folder *node, const struct status_options *options, int expected)
 {
-	_cleanup_close_ int before = dup(STDOUT_FILENO);
-	FILE *file = tmpfile();
-	char *text = calloc(1, 65536);
+	struct capture capture = capture_start();
+	int code = status_main(node->fd, options);
+	char *text = capture_end(&capture);
 
-	assert_true(before >= 0 && file && text);
-	(void) fflush(stdout);
-	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
-	assert_int_equal(status_main(node->fd, options), expected);
-	(void) fflush(stdout);
-	assert_true(dup2(before, STDOUT_FILENO) >= 0);
-	rewind(file);
-	assert_true(fread(text, 1, 65535, file) > 0);
-	(void) fclose(file);
+	assert_int_equal(code, expected);
+	assert_true(*text);
 	return text;
 }
 

@@ -123,19 +123,12 @@ static void put_acs(const struct folder *node, const char *address, unsigned acs
 /* Returns what topo prints; the caller frees it. */
 static char *topo_of(const struct folder *node, bool json, int expected)
 {
-	_cleanup_close_ int before = dup(STDOUT_FILENO);
-	FILE *file = tmpfile();
-	char *text = calloc(1, 65536);
+	struct capture capture = capture_start();
+	int code = topo_main(node->fd, json);
+	char *text = capture_end(&capture);
 
-	assert_true(before >= 0 && file && text);
-	(void) fflush(stdout);
-	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
-	assert_int_equal(topo_main(node->fd, json), expected);
-	(void) fflush(stdout);
-	assert_true(dup2(before, STDOUT_FILENO) >= 0);
-	rewind(file);
-	assert_true(fread(text, 1, 65535, file) > 0);
-	(void) fclose(file);
+	assert_int_equal(code, expected);
+	assert_true(*text);
 	return text;
 }
 
