@@ -31,6 +31,11 @@ packages+=(base-files libc6 libc-bin libgcc-s1 busybox kmod libkmod2 liblzma5 li
 alone='libibverbs1 ibverbs-providers ibverbs-utils'
 
 if [[ $verb == list ]]; then
+    # "apt-get download" prints no URI of a .deb that lies in the working folder.
+    for name in list lists repositories auth conf; do
+        [[ -z ${!name} ]] || declare "$name=$(realpath -m "${!name}")"
+    done
+    cd /
     list_packages "install ${packages[*]}" "download $alone"
     exit
 fi

@@ -336,3 +336,19 @@ works_again() {
     all_is_fetched
     [[ $output != *me:secret* ]]
 }
+
+@test "the packages of the runtime base are the same where the working folder has .deb files of them" {
+    local word list="$repository/containers/runtime/runtime.sh"
+    # A package for each name in the script, and for other words in those lines.
+    for word in $(sed -n '/^packages+=/,/^alone=/p' "$list" | grep -v '^#' | grep -oE '[a-z][a-z0-9.-]+' | sort -u); do
+        add_package "$word"
+    done
+    publish
+    cp "$BATS_TEST_TMPDIR/apt/sources.list" "$BATS_TEST_TMPDIR/repositories"
+    for folder in "$BATS_TEST_TMPDIR" "$mirror/pool"; do
+        (cd "$folder" && "$list" list --list "$BATS_TEST_TMPDIR/list-${folder##*/}" --suite bookworm --arch amd64 \
+            --repositories "$BATS_TEST_TMPDIR/repositories")
+    done
+    grep -x 'ibverbs-utils 6.1.192-2 amd64 [0-9a-f]*' "$BATS_TEST_TMPDIR/list-pool"
+    cmp "$BATS_TEST_TMPDIR/list-${BATS_TEST_TMPDIR##*/}" "$BATS_TEST_TMPDIR/list-pool"
+}
