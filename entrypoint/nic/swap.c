@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The swap: old modules out, ours in, what depended on the old ones in again. */
 #include <inttypes.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/hash.h"
 #include "entrypoint/contract.h"
@@ -278,6 +280,23 @@ static int report_lost_files(struct swap_context *swap)
 	return 0;
 }
 
+/*
+ * The kernel removes its folder of RDMA devices with the last node in it (Linux
+ * drivers/base/devtmpfs.c, delete_path()), and this container's mount of that folder would show no
+ * node of OFED's: something stays in it meanwhile.
+ */
+#define DEVICE_FOLDER_KEEPER "dev/infiniband/slipway"
+
+static void keep_device_folder(const struct action *action)
+{
+	(void) mkdirat(nic_of(action->role)->role.root_fd, DEVICE_FOLDER_KEEPER, 0700);
+}
+
+static void release_device_folder(const struct action *action)
+{
+	(void) unlinkat(nic_of(action->role)->role.root_fd, DEVICE_FOLDER_KEEPER, AT_REMOVEDIR);
+}
+
 int nic_swap_out(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
@@ -297,7 +316,11 @@ int nic_swap_out(struct action *action)
 	r = journal_begin(plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	return swap_unload_plan(&swap, plan, false, &removed);
+	keep_device_folder(action);
+	r = swap_unload_plan(&swap, plan, false, &removed);
+	if (r < 0)
+		release_device_folder(action);
+	return r;
 }
 
 /* ---- in */
@@ -340,16 +363,37 @@ static int unload_conflicting(
 	return r;
 }
 
+static int load_image(struct swap_context *swap, struct loader *image)
+{
+	const struct strv *load = &swap->nic->swap.load;
+	struct action *action = swap->action;
+
+	for (int attempt = 0;; attempt++) {
+		_cleanup_strv_ struct strv conflicting = { 0 };
+		int loaded = 0, r;
+
+		for (size_t i = 0; loaded == 0 && i < load->count; i++)
+			loaded = loader_load(image, action->worker, load->items[i], &action->reason,
+				&action->error);
+		if (list_conflicting(swap, &conflicting) < 0)
+			return nic_no_memory(action);
+		if (!conflicting.count)
+			return action_reason(action, REASON_LOAD_FAILED, loaded);
+		r = unload_conflicting(swap, &conflicting, attempt);
+		if (r < 0)
+			return r;
+		kill_point("swap:conflicting");
+	}
+}
+
 int nic_swap_in(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
-	const struct strv *load;
 	struct loader *image;
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
 		return r;
-	load = &swap.nic->swap.load;
 	r = journal_enter(swap.root_fd, PHASE_LOADING, NULL, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -357,22 +401,9 @@ int nic_swap_in(struct action *action)
 	r = image ? role_parameters_remember(swap.role, image, &action->error) : -ENOENT;
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	for (int attempt = 0;; attempt++) {
-		_cleanup_strv_ struct strv conflicting = { 0 };
-		int loaded = 0;
-
-		for (size_t i = 0; loaded == 0 && i < load->count; i++)
-			loaded = loader_load(image, action->worker, load->items[i], &action->reason,
-				&action->error);
-		if (list_conflicting(&swap, &conflicting) < 0)
-			return nic_no_memory(action);
-		if (!conflicting.count)
-			return action_reason(action, REASON_LOAD_FAILED, loaded);
-		r = unload_conflicting(&swap, &conflicting, attempt);
-		if (r < 0)
-			return r;
-		kill_point("swap:conflicting");
-	}
+	r = load_image(&swap, image);
+	release_device_folder(action);
+	return r;
 }
 
 /* ---- dependents */

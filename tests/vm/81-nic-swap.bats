@@ -101,6 +101,8 @@ rpcrdma=$(build_id rpcrdma)
 start nic RESTORE_DRIVER_ON_POD_TERMINATION=false UNLOAD_STORAGE_MODULES=true
 wait_ready nic 120
 expect_nic_serves
+exec_in nic test -c /dev/infiniband/rdma_cm || fail "the container does not see the nodes of OFED's devices"
+[ ! -e /dev/infiniband/slipway ] || fail "the swap's own folder is left in /dev/infiniband"
 expect_other_builds /tmp/inbox
 builds >/tmp/ofed
 expect_settled
