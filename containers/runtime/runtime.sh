@@ -24,11 +24,12 @@ parse_arguments "$@"
 # ldconfig, which NVIDIA's container toolkit calls in the driver root; iproute2 brings ip, rdma, devlink and dcb, which the
 # network operator's sosreport and users call. bash, ethtool and jq are for scripts that users run in the NIC image, as the
 # stock one has them: most DaemonSets that set up RoCE are bash.
-packages+=(base-files libc6 libc-bin libgcc-s1 busybox kmod libkmod2 liblzma5 libmnl0 libzstd1 zlib1g iproute2 libnl-3-200
-    libnl-route-3-200 bash ethtool jq)
-# ibverbs-utils and its libraries bring ibv_devinfo and what slipway-init asks for RDMA devices. Of these the files alone are
-# taken: libibverbs1 depends on adduser, which would bring perl along.
-alone='libibverbs1 ibverbs-providers ibverbs-utils'
+packages+=(base-files libc6 libc-bin libgcc-s1 busybox kmod libkmod2 liblzma5 libmnl0 libudev1 libzstd1 zlib1g iproute2
+    libnl-3-200 libnl-route-3-200 bash ethtool jq)
+# ibverbs-utils and its libraries bring ibv_devinfo and what slipway-init asks for RDMA devices, perftest and its libraries
+# ib_write_bw and the like. Of these the files alone are taken: libibverbs1 depends on adduser, which would bring perl along,
+# and libpci3 on pci.ids. Since Debian 13 librdmacm1 is a virtual package, which librdmacm1t64 provides.
+alone='libibverbs1 ibverbs-providers ibverbs-utils perftest libibumad3 libpci3 ?and(?name(^librdmacm1),?not(?virtual))'
 
 if [[ $verb == list ]]; then
     # "apt-get download" prints no URI of a .deb that lies in the working folder.
@@ -45,7 +46,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # The packages are unpacked and not configured: their scripts do nothing that an image needs.
 printf -v unpacked %q "$(realpath -m "${output%.tar}.packages")"
-verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && apt-get -qq download $alone \
+read -ra names <<<"$alone"
+printf -v quoted ' %q' "${names[@]}"
+verbs="export APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG && cd \"\$1/tmp\" && apt-get -qq download$quoted \
     && mkdir -p \"\$1/var/lib/dpkg/status.d\" && for deb in \$MMDEBSTRAP_ESSENTIAL \"\$1\"/tmp/*.deb; do
         deb=\$1/\${deb#\"\$1\"}
         name=\$(dpkg-deb --field \"\$deb\" Package) \

@@ -43,6 +43,8 @@ rm -rf "$root"/var/lib/apt "$root"/var/cache/{apt,ldconfig} "$root"/etc/apt "$ro
     "$root"/usr/share/initramfs-tools "$root"/etc/initramfs-tools "$root"/usr/share/lintian \
     "$root"/usr/lib/*-linux-gnu*/gconv "$root"/usr/share/info "$root"/usr/share/locale \
     "$root"/usr/share/bash-completion "$root"/usr/share/debianutils "$root"/usr/share/menu "$root"/etc/skel "$root"/etc/network
+# Bandwidth and latency by RDMA's writes, reads and sends stay of perftest.
+rm -f "$root"/usr/bin/{ib_atomic_*,raw_ethernet_*,run_perftest_*}
 mkdir -p "$root"/{run,tmp,proc,sys,dev,var/log,usr/src,usr/lib/modules,usr/lib/firmware,etc/modprobe.d}
 chmod 1777 "$root/tmp"
 # Daemons are compiled with /var/run, and the operator mounts their folders below /run.

@@ -47,6 +47,8 @@ teardown_file() { buildah rm "$container" >/dev/null; }
     run qemu-aarch64-static -L "$root" "$root/usr/bin/slipway-init" --help
     [ "$status" -eq 0 ]
     [[ $output == *"slipway-init status"* ]]
+    run qemu-aarch64-static -L "$root" "$root/usr/bin/ib_write_bw" --version
+    [[ $output == "Version: "* ]]
 }
 
 # trim-runtime.sh asks busybox itself where it can.
