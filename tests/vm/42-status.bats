@@ -37,7 +37,7 @@ CASE
     [[ $output == *"! TCP port 50005, which nvidia-imex needs, is taken by process "*"(nc)"* ]]
 }
 
-@test "RDMA devices: libibverbs answers for them, and ibv_devinfo is in the image" {
+@test "RDMA devices: libibverbs answers for them, ibv_devinfo is in the image, and ib_write_bw measures" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -61,6 +61,16 @@ for name in ibdev2netdev show_gids mlnx_qos cma_roce_mode cma_roce_tos; do
 done
 exec_in gpu slipway-init status
 exec_in gpu slipway-init status --json
+# As docs/operators.md has it, but on one machine.
+for name in dev proc sys; do
+    mount --bind "/$name" "/images/nic/rootfs/$name"
+done
+ib_write_bw() { chroot /images/nic/rootfs ib_write_bw -d rxe0 -x 1 -n 50 -F --report_gbits "$@"; }
+ib_write_bw >/tmp/server &
+poll 30 grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 || fail "nothing listens on TCP port 18515"
+ib_write_bw --out_json --out_json_file=/dev/figures 192.0.2.1
+wait $!
+sed 's/^BW_/FIGURES &/' /dev/figures
 chroot /images/nic/rootfs rdma link delete rxe0
 stop_clean gpu
 CASE
@@ -70,5 +80,6 @@ CASE
     [ "$(jq -r '.rdma[0] | .dma_buf, .ports[0].interface, .ports[0].physical_state' <<<"$json")" = $'false\nrdma0\nLinkUp' ]
     [[ $output == *'hca_id:'*'rxe0'*'PORT_ACTIVE'* ]]
     [[ $output == *'rxe0 port 1 ==> rdma0 ('* ]]
+    awk '/^FIGURES BW_average: / { average = $3 + 0 } END { exit !(average > 0) }' <<<"$output"
     [[ $output == *$'rxe0\t1\t1\t0000:0000:0000:0000:0000:ffff:c000:0201\t192.0.2.1'*$'\tv2\trdma0'* ]]
 }
