@@ -83,3 +83,31 @@ CASE
     awk '/^FIGURES BW_average: / { average = $3 + 0 } END { exit !(average > 0) }' <<<"$output"
     [[ $output == *$'rxe0\t1\t1\t0000:0000:0000:0000:0000:ffff:c000:0201\t192.0.2.1'*$'\tv2\trdma0'* ]]
 }
+
+# QEMU has no function of NVIDIA's or Mellanox': what /sys says of the vendor is this test's, all else the kernel's own.
+@test "topo: PIX, PXB, PHB, NODE and SYS behind switches, root ports and host bridges of two NUMA nodes" {
+    run_case --qemu "$vm_folder/topology.qemu" <<'CASE'
+echo 0x10de >/tmp/nvidia
+echo 0x15b3 >/tmp/mellanox
+for device in /sys/bus/pci/devices/*; do
+    case $(cat "$device/class") in
+    0x0380*) mount --bind /tmp/nvidia "$device/vendor" ;;
+    0x0200*) mount --bind /tmp/mellanox "$device/vendor" ;;
+    esac
+done
+host_load e1000e
+mount --rbind /sys /images/nic/rootfs/sys
+chroot /images/nic/rootfs slipway-init topo
+chroot /images/nic/rootfs slipway-init topo --json
+CASE
+    [ "$status" -eq 0 ]
+    grep -E '^ +0000:23:00.0 +PIX +PXB +PHB +NODE +SYS$' <<<"$output"
+    json=$(grep '^{"flat"' <<<"$output")
+    [ "$(jq -r '[.pairs[] | .nic + " " + .relation] | join(", ")' <<<"$json")" = \
+        "0000:24:00.0 PIX, 0000:27:00.0 PXB, 0000:28:00.0 PHB, 0000:61:00.0 NODE, 0000:a1:00.0 SYS" ]
+    [ "$(jq -c '.pairs[1] | .common_bridge, .ports' <<<"$json")" = \
+        $'"0000:21:00.0"\n["0000:22:00.0","0000:22:02.0","0000:25:00.0","0000:26:00.0"]' ]
+    [ "$(jq -c '.flat, .gpus[0].best_nics, [.nics[].numa_node], [.nics[].interfaces | length]' <<<"$json")" = \
+        $'false\n["0000:24:00.0"]\n[0,0,0,0,1]\n[1,1,1,1,1]' ]
+    [ "$(jq -c '[.nics[].pcie_root] | unique' <<<"$json")" = '["pci0000:20","pci0000:60","pci0000:a0"]' ]
+}
