@@ -30,6 +30,9 @@ int sysmodule_references(int root_fd, const char *name);
 /* Appends the modules that use it, sorted; an absent module has none. */
 int sysmodule_holders(int root_fd, const char *name, struct strv *holders) _must_check_;
 
+/* Has the kernel loadable modules (CONFIG_MODULES)? 1, 0, or -1 without a /proc. */
+int sysmodule_supported(int root_fd);
+
 /* Appends the loaded modules, in any state, sorted: of /proc/modules, else those with an initstate.
  */
 int sysmodule_list(int root_fd, struct strv *names) _must_check_;

@@ -72,6 +72,13 @@ int sysmodule_holders(int root_fd, const char *name, struct strv *holders)
 	return r == -ENOENT ? 0 : r;
 }
 
+int sysmodule_supported(int root_fd)
+{
+	if (fs_exists(root_fd, "proc/modules"))
+		return 1;
+	return fs_exists(root_fd, "proc/version") ? 0 : -1;
+}
+
 /* "name size …" lines of Linux kernel/module/procfs.c: in one read. */
 static int list_proc(int root_fd, struct strv *names)
 {

@@ -332,8 +332,7 @@ static int read_running(struct verify *verify, struct error *error)
 	verify->failure = EXIT_CODE_KERNEL;
 	if (root_fd < 0)
 		return error_set_errno(error, -errno, "/");
-	/* A kernel that was built without modules has a /proc, and no list of them in it. */
-	if (fs_exists(root_fd, "proc/version") && !fs_exists(root_fd, "proc/modules")) {
+	if (sysmodule_supported(root_fd) == 0) {
 		if (uname(&name) < 0)
 			return error_set_errno(error, -errno, "uname");
 		kernel->facts.options.modules = PROOF_NO;

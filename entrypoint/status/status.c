@@ -344,6 +344,9 @@ static void status_kernel(int root_fd, struct json *json)
 		int notable;
 		const char *text;
 	} facts[] = {
+		{ "modules", 0,
+			"without loadable modules (CONFIG_MODULES): no driver can be loaded, boot "
+			"a kernel that has them" },
 		{ "modversions", 0, "without module versions (nothing compares symbols' CRCs)" },
 		{ "module_unloading", 0,
 			"without module unloading (a driver stays until the next boot)" },
@@ -355,9 +358,11 @@ static void status_kernel(int root_fd, struct json *json)
 
 	(void) uname(&system);
 	config = read_config(root_fd, system.release);
-	answers[0] = has_modversions(root_fd, system.release, config);
-	answers[1] = can_unload(root_fd, config);
-	answers[2] = forces_signatures(root_fd, config);
+	answers[0] = sysmodule_supported(root_fd);
+	/* The others are about modules. */
+	answers[1] = answers[0] ? has_modversions(root_fd, system.release, config) : -1;
+	answers[2] = answers[0] ? can_unload(root_fd, config) : -1;
+	answers[3] = answers[0] ? forces_signatures(root_fd, config) : -1;
 	json_write_text(json, "kernel", system.release);
 	json_write_open(json, "kernel_facts", '{');
 	json_write_text(json, "build", system.version);

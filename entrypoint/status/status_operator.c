@@ -174,15 +174,28 @@ void status_driver_root(int root_fd, struct json *json, struct findings *finding
 
 /* ---- what the GPU operator will think */
 
+/* The same mounts at the same places. */
+static bool is_root_of_init(int root_fd)
+{
+	_cleanup_free_ char *own = NULL, *of_init = NULL;
+
+	return fs_read(root_fd, "proc/self/mountinfo", 0, &own, NULL) >= 0 &&
+	       fs_read(root_fd, "proc/1/mountinfo", 0, &of_init, NULL) >= 0 &&
+	       strcmp(own, of_init) == 0;
+}
+
 /*
  * The host's root: that of process 1, unless this container has process ids of its own and so is
- * shown itself. -ENOENT then, and where it may not be looked at.
+ * shown itself. Other users than root may not open it, but on the host their own root is the same.
+ * -ENOENT: it cannot be looked at.
  */
 static int open_host(int root_fd)
 {
 	_cleanup_close_ int fd =
 		openat(root_fd, CONTRACT_GPU_HOST_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd < 0 && is_root_of_init(root_fd))
+		fd = openat(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fs_exists(fd, IMAGE_CONF))
 		return -ENOENT;
 	return TAKE_FD(fd);

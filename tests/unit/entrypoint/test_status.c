@@ -171,6 +171,21 @@ static void a_node_with_nothing(void **state)
 	assert_contains(json, "\"management\":\"unknown\"");
 }
 
+static void a_kernel_without_modules_is_said_to_be_one(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL, *json = NULL, *has = NULL;
+
+	folder_write_text(node, "proc/version", "Linux version 6.18.44\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, ", without loadable modules (CONFIG_MODULES): no driver can be ");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"modules\":false,\"modversions\":null,");
+	folder_write_text(node, "proc/modules", "");
+	has = status_of(node, true, 1);
+	assert_contains(has, "\"modules\":true,");
+}
+
 static void the_image_knows_its_kernel(void **state)
 {
 	const struct folder *node = *state;
@@ -760,6 +775,25 @@ static void a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container(void *
 	assert_contains(own, "\"operator\":{\"host_has_nvidia_smi\":null,");
 }
 
+static void on_the_host_its_own_root_is_looked_at_where_that_of_process_1_may_not_be(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *none = NULL, *own = NULL, *other = NULL;
+
+	folder_write_text(node, "proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n");
+	folder_write_text(node, "proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n");
+	none = status_of(node, true, 1);
+	assert_contains(none, "\"operator\":{\"host_has_nvidia_smi\":false,");
+	folder_write_text(node, "usr/bin/nvidia-smi", "#!/bin/sh\n");
+	assert_int_equal(fchmodat(node->fd, "usr/bin/nvidia-smi", 0755, 0), 0);
+	own = status_of(node, true, 1);
+	assert_contains(own, "\"host_nvidia_smi\":\"/usr/bin/nvidia-smi\"");
+	/* In a container. */
+	folder_write_text(node, "proc/self/mountinfo", "90 1 0:51 / / rw - overlay overlay rw\n");
+	other = status_of(node, true, 1);
+	assert_contains(other, "\"operator\":{\"host_has_nvidia_smi\":null,");
+}
+
 static void peermem_shows_whether_it_is_used(void **state)
 {
 	const struct folder *node = *state;
@@ -894,6 +928,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_real_node_with_another_programs_driver),
 		folder_test(a_node_with_nothing),
+		folder_test(a_kernel_without_modules_is_said_to_be_one),
 		folder_test(the_image_knows_its_kernel),
 		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
 		folder_test(a_driver_root_that_cannot_serve_compute_domains_is_reported),
@@ -916,6 +951,8 @@ int main(void)
 		folder_test(a_node_with_an_old_number_is_a_finding),
 		folder_test(the_dra_driver_wants_a_plain_nvidia_smi_and_the_library),
 		folder_test(a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container),
+		folder_test(
+			on_the_host_its_own_root_is_looked_at_where_that_of_process_1_may_not_be),
 		folder_test(peermem_shows_whether_it_is_used),
 		folder_test(host_ofed_that_is_no_ofed_is_a_finding),
 		folder_test(strict_exits_with_3_where_there_is_a_finding),
