@@ -135,11 +135,12 @@ static look run_status, run_topo, run_explain;
 
 static const struct look_verb {
 	const char *name;
+	const char *usage; /* for --help */
 	look *run;
 } look_verbs[] = {
-	{ "status", run_status },
-	{ "topo", run_topo },
-	{ "explain", run_explain },
+	{ "status", status_usage, run_status },
+	{ "topo", topo_usage, run_topo },
+	{ "explain", reason_explain_usage, run_explain },
 };
 
 static const struct look_verb *find_look_verb(const char *name)
@@ -269,8 +270,9 @@ int main(int argc, char **argv)
 		program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
 	name = argc > 1 ? argv[1] : "";
 	tool = tool_find(program);
+	look_verb = find_look_verb(name);
 	if (asks_for_help(argv + (argc > 0)))
-		return fputs(tool ? tool->usage : usage, stdout) < 0;
+		return fputs(tool ? tool->usage : look_verb ? look_verb->usage : usage, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
 		return puts("slipway-init " SLIPWAY_VERSION KILL_POINTS_VERSION) < 0;
 	if (root_fd < 0) {
@@ -280,7 +282,6 @@ int main(int argc, char **argv)
 	}
 	if (tool)
 		return tool->run(root_fd, argc, argv);
-	look_verb = find_look_verb(name);
 	if (look_verb)
 		return look_verb->run(root_fd, program, argv + 2);
 	verb = find_verb(program, name);

@@ -77,6 +77,11 @@ static int print_reasons(const char *word)
 	}
 }
 
+const char reason_explain_usage[] =
+	"usage: explain [CODE]\n"
+	"Shows why a container stopped, and the cure, by its reason or exit code; without one,\n"
+	"a list of all.\n";
+
 int reason_explain(const char *program, const char *word)
 {
 	int r = print_reasons(word);

@@ -48,3 +48,4 @@ const struct reason_entry *reason_entry(enum reason reason);
  * message on stderr if it is not 0.
  */
 int reason_explain(const char *program, const char *word);
+extern const char reason_explain_usage[];

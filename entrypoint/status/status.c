@@ -490,6 +490,12 @@ static status_part *const parts[] = { status_nic, status_driver, status_devices,
 	status_daemons, status_peermem, status_operator, status_imex, status_fabric,
 	status_modules };
 
+const char status_usage[] = "usage: status [--json] [--strict]\n"
+			    "Shows each role's state, and what runs on the node: docs/status.md.\n"
+			    "  --json    one JSON object\n"
+			    "  --strict  exit 3 if something is wrong, as \"!\" marks it\n"
+			    "Exit code: 0 when all roles are ready, else 1, also without a role.\n";
+
 const char *status_parse(char *const *arguments, struct status_options *options)
 {
 	*options = (struct status_options){ .json = false };

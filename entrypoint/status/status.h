@@ -14,6 +14,8 @@ struct status_options {
 	bool strict; /* a finding decides about the exit code */
 };
 
+extern const char status_usage[];
+
 /* Returns the first argument that is no option, or NULL. */
 const char *status_parse(char *const *arguments, struct status_options *options);
 

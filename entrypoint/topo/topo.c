@@ -293,6 +293,11 @@ static void print_all(const struct topo *topo, const struct strv *findings)
 		text_print(stdout, INDENT "! %s\n", findings->items[i]);
 }
 
+const char topo_usage[] =
+	"usage: topo [--json]\n"
+	"Shows how GPUs and NICs are connected by PCIe, and the best NIC of each GPU.\n"
+	"  --json  one JSON object\n";
+
 int topo_main(int root_fd, bool json)
 {
 	_cleanup_(topo_free) struct topo topo;

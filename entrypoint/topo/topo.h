@@ -7,5 +7,7 @@
 
 #include <stdbool.h>
 
+extern const char topo_usage[];
+
 /* Prints to stdout, as text or as one JSON object. Returns the exit code: 0, or 70 (INTERNAL). */
 int topo_main(int root_fd, bool json);

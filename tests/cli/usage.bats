@@ -98,6 +98,13 @@ load helpers
         [ "$status" -eq 0 ]
         [[ $output == "usage: $tool"* ]]
     done
+    for tool in status topo explain; do
+        for program in "$init" "${init%/*}/slipway-look"; do
+            run "$program" "$tool" --help
+            [ "$status" -eq 0 ]
+            [[ $output == "usage: $tool"* ]]
+        done
+    done
     run "$init" mlnx_qos --trust dscp
     [ "$status" -eq 1 ]
     [ "$output" = "mlnx_qos: no interface is given: -i INTERFACE" ]
