@@ -125,6 +125,10 @@ install: all man ## install under $(DESTDIR)$(prefix)
 	install -D -m 644 -t $(DESTDIR)$(prefix)/share/doc/slipway/docs/man docs/man/*.scd
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
+.PHONY: arm64-programs
+arm64-programs: ## cross-compile slipway-look and slipway-probe for arm64 nodes
+	tests/vm/make-programs aarch64 $(O)/arm64-programs
+
 .PHONY: lint
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 	scripts/lint

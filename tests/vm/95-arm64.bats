@@ -2,10 +2,10 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # An arm64 kernel on a machine of another architecture: the guest, the simulated devices, cross-compiled modules and
-# slipway-init. One boot. A whole run of both images: full/85-arm64.bats.
+# programs. One boot. A whole run of both images: full/85-arm64.bats.
 #
-#   VM_ARM64_SET  a folder with usr/bin/slipway-init, and lib/modules/KREL with modules of it, all for arm64 (default:
-#                 make-init compiles the program, and simdev is the module)
+#   VM_ARM64_SET  a folder with usr/bin/slipway-{init,look,probe}, and lib/modules/KREL with modules of it, all for arm64
+#                 (default: make-programs compiles the programs, and simdev is the module)
 
 load helpers
 
@@ -14,8 +14,8 @@ setup_file() {
     unset VM_KERNEL_TREE VM_KERNEL_DEBS VM_KERNEL_ROOT VM_MODULES
     use_guest "$(newest_krel aarch64)"
     if [ -z "${VM_ARM64_SET:-}" ]; then
-        VM_ARM64_SET=$VM_BUILD/init-aarch64
-        "$vm_folder/make-init" aarch64 "$VM_ARM64_SET"
+        VM_ARM64_SET=$VM_BUILD/programs-aarch64
+        "$vm_folder/make-programs" aarch64 "$VM_ARM64_SET"
     fi
     export VM_ARM64_SET
 }
@@ -51,12 +51,19 @@ done
 LD_DEBUG=libs LD_LIBRARY_PATH='/usr/$LIB/nvidia/gridd' /usr/bin/crun --version 2>&1 | grep -q '/usr/lib/aarch64-linux-gnu/nvidia/gridd/' ||
     fail "ld.so does not take \$LIB for Debian's folder"
 /case/set/usr/bin/slipway-init status --json || echo "status ends with $?"
+/case/set/usr/bin/slipway-look topo
+/case/set/usr/bin/slipway-probe --headers=no -o /tmp/probe.tar.zst
+base64 /tmp/probe.tar.zst | sed 's/^/BUNDLE /'
 rmmod simdev
 expect "the simulated GPU is still there" test ! -e /sys/bus/pci/devices/0000:40:00.0
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *$'0x10de\n0x20b0\n'* ]]
     [[ $output == *"status ends with 1"* ]]
+    # slipway-look's; the simulated devices are on one bus.
+    grep -E '^best +0000:40:00.0: 0000:40:01.0 \(PHB\)' <<<"$output"
+    sed -n 's/^BUNDLE //p' <<<"$output" | base64 -d | tar --zstd -xO probe.json >"$BATS_TEST_TMPDIR/probe"
+    jq -e --arg krel "$VM_KREL" '.kernel.release == $krel and .kernel.machine == "aarch64"' "$BATS_TEST_TMPDIR/probe"
     status_json >"$BATS_TEST_TMPDIR/status"
     jq -e --arg krel "$VM_KREL" '.kernel == $krel and .kernel_facts.machine == "aarch64"' "$BATS_TEST_TMPDIR/status"
     [ "$(jq -r '.devices[] | .kind + " " + .address' "$BATS_TEST_TMPDIR/status")" = $'gpu 0000:40:00.0\nnic 0000:40:01.0' ]
