@@ -20,9 +20,8 @@
 #include "entrypoint/netstate/netlink_internal.h"
 #include "entrypoint/netstate/netstate_internal.h"
 #include "entrypoint/netstate/rdma_config.h"
+#include "entrypoint/rdma/port.h"
 #include "entrypoint/role/pci.h"
-
-#define CLASS "sys/class/infiniband"
 
 /* An RDMA device that is there. */
 struct rdma_device {
@@ -46,7 +45,8 @@ static void devices_free(struct rdma_devices *devices)
 /* Not those that are no device's (rdma_rxe's stand on interfaces). -ENOMEM. */
 static int list_devices(int root_fd, struct rdma_devices *devices)
 {
-	_cleanup_close_ int class_fd = openat(root_fd, CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int class_fd =
+		openat(root_fd, RDMA_CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = fs_list(class_fd, ".", &names);
 
@@ -110,7 +110,7 @@ static char *read_setting(int root_fd, const struct rdma_config *config, const c
 
 	if (strcmp(setting, TRAFFIC_CLASS) != 0)
 		return rdma_config_read(config, port, setting, &text) < 0 ? NULL : text;
-	(void) snprintf(path, sizeof(path), CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
+	(void) snprintf(path, sizeof(path), RDMA_CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
 	if (fs_read_line(root_fd, path, &text) < 0)
 		return NULL;
 	/* "Global tclass=106"; further lines are rules for addresses, which are not saved. */
@@ -147,7 +147,7 @@ static int save_settings(const struct run *run, int config_fd, struct record *re
 	char path[PATH_MAX];
 
 	(void) rdma_config_begin(&config, config_fd, name);
-	(void) snprintf(path, sizeof(path), CLASS "/%s/ports", name);
+	(void) snprintf(path, sizeof(path), RDMA_CLASS "/%s/ports", name);
 	(void) !fs_list(run->netstate->root_fd, path, &ports);
 	for (size_t i = 0; i < ports.count; i++)
 		if (save_port(run, &config, ports.items[i], record) < 0)
@@ -329,7 +329,8 @@ static bool restore_setting(const struct run *run, const struct rdma_config *con
 	if (now && strcmp(now, field->value) == 0)
 		return true;
 	if (is_of_driver)
-		r = sysfs_put(root_fd, field->value, CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
+		r = sysfs_put(
+			root_fd, field->value, RDMA_CLASS "/%s/tc/%s/" TRAFFIC_CLASS, name, port);
 	else if (config->fd >= 0)
 		r = rdma_config_write(config, port, setting, field->value);
 	else

@@ -11,8 +11,6 @@
 #include "entrypoint/tools/tools.h"
 #include "entrypoint/tools/tools_internal.h"
 
-#define DEVICES RDMA_CLASS
-
 /* The line in a file, "" where it cannot be read; freed by the caller, NULL without memory. */
 static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
 {
@@ -56,15 +54,15 @@ static int print_gids(int root_fd, const char *device, const char *port)
 	char path[PATH_MAX];
 	int count = 0;
 
-	(void) snprintf(path, sizeof(path), DEVICES "/%s/ports/%s/gids", device, port);
+	(void) snprintf(path, sizeof(path), RDMA_CLASS "/%s/ports/%s/gids", device, port);
 	(void) !fs_list(root_fd, path, &indices);
 	for (size_t i = 0; i < indices.count; i++) {
 		/* A name for each index from 0 on, which the list has sorted as words. */
 		_cleanup_free_ char *gid = read_text(root_fd, "%s/%zu", path, i);
 		_cleanup_free_ char *type = read_text(
-			root_fd, DEVICES "/%s/ports/%s/gid_attrs/types/%zu", device, port, i);
+			root_fd, RDMA_CLASS "/%s/ports/%s/gid_attrs/types/%zu", device, port, i);
 		_cleanup_free_ char *interface = read_text(
-			root_fd, DEVICES "/%s/ports/%s/gid_attrs/ndevs/%zu", device, port, i);
+			root_fd, RDMA_CLASS "/%s/ports/%s/gid_attrs/ndevs/%zu", device, port, i);
 		const char *version = type ? strcasestr(type, "v") : NULL;
 		char ipv4[16];
 
@@ -87,7 +85,7 @@ static int each_port(int root_fd, const char *device,
 	char path[PATH_MAX];
 	int sum = 0;
 
-	(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
+	(void) snprintf(path, sizeof(path), RDMA_CLASS "/%s/ports", device);
 	(void) !fs_list(root_fd, path, &ports);
 	for (size_t i = 0; i < ports.count; i++)
 		sum += print(root_fd, device, ports.items[i]);
@@ -105,9 +103,9 @@ int rdma_show_main(int root_fd, const char *program, char *const *arguments)
 		(void) fprintf(stderr, "usage: %s%s\n", program, gids ? " [DEVICE]" : "");
 		return 2;
 	}
-	(void) !fs_list(root_fd, DEVICES, &devices);
+	(void) !fs_list(root_fd, RDMA_CLASS, &devices);
 	if (only && !strv_contains(&devices, only)) {
-		text_print(stderr, "%s: no RDMA device %s below /" DEVICES "\n", program, only);
+		text_print(stderr, "%s: no RDMA device %s below /" RDMA_CLASS "\n", program, only);
 		return 1;
 	}
 	if (gids)
