@@ -23,6 +23,7 @@
 
 static void run_child(int (*work)(void *context), void *context, const sigset_t *old_mask)
 {
+	sigset_t mask = *old_mask;
 	int status;
 
 	(void) setpgid(0, 0);
@@ -32,7 +33,12 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	(void) signal(SIGHUP, SIG_DFL);
 	/* Should the supervisor be killed, nothing would clear up: end with it. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
-	(void) sigprocmask(SIG_SETMASK, old_mask, NULL);
+	/* An earlier run of this process has left them blocked. */
+	(void) sigdelset(&mask, SIGINT);
+	(void) sigdelset(&mask, SIGTERM);
+	(void) sigdelset(&mask, SIGHUP);
+	(void) sigdelset(&mask, SIGCHLD);
+	(void) sigprocmask(SIG_SETMASK, &mask, NULL);
 	status = work(context);
 	(void) fflush(NULL);
 	_exit(status);

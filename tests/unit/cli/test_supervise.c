@@ -47,6 +47,24 @@ static void its_own_exit_code_stays(void **state)
 	assert_int_equal(supervise_report(-EAGAIN, "lint", true, "x"), EXIT_CODE_INTERNAL);
 }
 
+static int is_blocked(void *context)
+{
+	sigset_t mask;
+
+	(void) sigprocmask(SIG_SETMASK, NULL, &mask);
+	return sigismember(&mask, *(const int *) context);
+}
+
+/* verify and build supervise one work after another. */
+static void a_second_work_can_be_interrupted_like_the_first(void **state)
+{
+	int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		assert_int_equal(supervise(is_blocked, &signals[i]), 0);
+}
+
 /* Fails, and leaves a process behind that ends half a second later; its id goes to the pipe. */
 static int fail_with_orphan(void *context)
 {
@@ -82,6 +100,7 @@ int main(void)
 		cmocka_unit_test(a_killed_work_is_an_internal_error_for_every_verb),
 		cmocka_unit_test(an_interrupted_one_ends_as_a_shell_expects),
 		cmocka_unit_test(its_own_exit_code_stays),
+		cmocka_unit_test(a_second_work_can_be_interrupted_like_the_first),
 		cmocka_unit_test(nothing_of_a_failed_one_runs_on),
 	};
 
