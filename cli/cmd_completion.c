@@ -100,9 +100,19 @@ static void list_os(const struct strv *words, struct strv *ret)
 
 static void list_arch(const struct strv *words, struct strv *ret)
 {
-	(void) words;
-	for (const struct arch *arch = archs; arch->uname; arch++)
+	_cleanup_strv_ struct strv built = { 0 };
+
+	for (const struct arch *arch = archs; arch->uname; arch++) {
 		xstrv_push(ret, arch->uname);
+		if (*arch->redist)
+			xstrv_push(&built, arch->uname);
+	}
+	/* The verb that takes a list, of those that images are built for. */
+	if (strv_contains(words, "build")) {
+		_cleanup_free_ char *all = xstrv_join(&built, ",");
+
+		xstrv_push(ret, all);
+	}
 }
 
 /* This machine's, and those of the lists that the cache has of the distribution. */

@@ -40,25 +40,41 @@ static int take_snapshot(void *target, const char *value, struct error *error)
 	return 0;
 }
 
-/* It becomes a part of URLs and of cache keys: another name for a machine must not be another one.
- */
-static int take_arch(void *target, const char *value, struct error *error)
+static int refuse_arch(const char *value, struct error *error)
 {
-	const struct arch *arch = arch_find(value);
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *known = NULL;
 
-	if (arch) {
-		((struct common_options *) target)->arch = arch->uname;
-		return 0;
-	}
-	for (arch = archs; arch->uname; arch++)
+	for (const struct arch *arch = archs; arch->uname; arch++)
 		xstrv_push(&names, arch->uname);
 	known = xstrv_join(&names, ", ");
 	return error_set(error, -EINVAL,
 		"--arch %s: unknown architecture; give what uname -m prints on the node, or "
 		"Debian's name for it: %s",
 		value, known);
+}
+
+/* It becomes a part of URLs and of cache keys: another name for a machine must not be another one.
+ */
+static int take_arch(void *target, const char *value, struct error *error)
+{
+	struct common_options *options = target;
+	_cleanup_strv_ struct strv words = { 0 };
+
+	xstrv_split(&words, value, ",");
+	if (!words.count)
+		return refuse_arch(value, error);
+	for (size_t i = 0; i < words.count; i++) {
+		const struct arch *arch = arch_find(words.items[i]);
+
+		if (!arch)
+			return refuse_arch(words.items[i], error);
+		if (strv_contains(&options->archs, arch->uname))
+			return error_set(error, -EINVAL, "--arch: %s is given twice", arch->uname);
+		xstrv_push(&options->archs, arch->uname);
+	}
+	options->arch = options->archs.items[0];
+	return 0;
 }
 
 static int take_accepted_key(void *target, const char *value, struct error *error)
@@ -99,8 +115,8 @@ static const struct option_row common_rows[] = {
 	LISTS("os", "ID", OPTION_TEXT, os, false,
 		"the node's distribution [guessed from the kernel release]"),
 	LISTS_CALL("arch", "ARCH", take_arch, false,
-		"the node's architecture, as uname -m prints it, or Debian's name for it\n"
-		"[this machine's]"),
+		"the node's architecture, as uname -m prints it, or Debian's name for it;\n"
+		"build also takes a list, x86_64,aarch64 [this machine's]"),
 	LISTS("mirror", "URL", OPTION_LIST, mirrors, true,
 		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
 		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"
@@ -134,6 +150,7 @@ static const struct option_row common_rows[] = {
 
 void common_options_free(struct common_options *options)
 {
+	strv_free(&options->archs);
 	strv_free(&options->mirrors);
 	strv_free(&options->accept_keys);
 }
@@ -602,6 +619,16 @@ static int take_words(struct parser *parser, char **argv, struct error *error)
 	return 0;
 }
 
+static int refuse_archs(
+	const struct option_table *table, const struct common_options *common, struct error *error)
+{
+	_cleanup_free_ char *names = xstrv_join(&common->archs, ",");
+
+	(void) error_set(error, -EINVAL, "--arch %s: slipway %s takes one architecture at a time",
+		names, table->verb);
+	return error_try(error, -EINVAL, "--arch %s", common->arch);
+}
+
 static int parse(const struct option_table *table, char **argv, void *target, struct error *error)
 {
 	const struct common_options *common =
@@ -617,6 +644,8 @@ static int parse(const struct option_table *table, char **argv, void *target, st
 	if (r < 0 || common->help || common->help_all)
 		return r;
 	r = check_rules(&parser, common_rules, ARRAY_SIZE(common_rules), error);
+	if (r == 0 && common->archs.count > 1 && !table->several_archs)
+		r = refuse_archs(table, common, error);
 	if (r == 0)
 		r = check_rules(&parser, table->rules, table->rule_count, error);
 	return r == 0 && table->check ? table->check(target, error) : r;

@@ -14,9 +14,10 @@
 
 /* The verbs that ask mirrors and the cache share these. */
 struct common_options {
-	const char *os;          /* NULL: guessed from the kernel release */
-	const char *arch;        /* as uname -m prints it; NULL: this machine's */
-	struct strv mirrors;     /* each --mirror as given */
+	const char *os;      /* NULL: guessed from the kernel release */
+	const char *arch;    /* as uname -m prints it; NULL: this machine's */
+	struct strv archs;   /* all of --arch; more than one only where several_archs allows it */
+	struct strv mirrors; /* each --mirror as given */
 	struct strv accept_keys; /* each --accept-key as given */
 	const char *keyring;     /* absolute or as given; NULL: the catalogue's */
 	const char *snapshot;    /* NULL: none */
@@ -124,6 +125,7 @@ struct option_table {
 	size_t common; /* where in the target the struct common_options is */
 	const char
 		*only_common; /* of the common options only these: "cache json help"; NULL: all */
+	bool several_archs;   /* --arch may be a list */
 	const struct option_rule *rules;
 	size_t rule_count;
 	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */

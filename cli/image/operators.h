@@ -81,6 +81,12 @@ struct image_addon {
 	const struct image *names; /* its tags, and the module's version */
 };
 
+/* An image of an index that is also asked for by names that the index does not have. */
+struct image_part {
+	char *archive;      /* below the folder that the index is in */
+	struct image names; /* those names, and its digest */
+};
+
 /* Facts for the operators that an image's record does not have. */
 struct image_use {
 	struct operators operators;
@@ -95,6 +101,8 @@ struct image_use {
 	bool open_modules;      /* GPU: they are the open ones */
 	const struct image_addon *addons; /* GPU */
 	size_t addon_count;
+	const struct image_part *parts; /* of an index */
+	size_t part_count;
 };
 
 /* Appends the names by which the operator asks for it: with --gpu-operator that version's only. */

@@ -20,8 +20,8 @@
 /* The subject of a file: one image of its role, or for push.sh all of them. */
 struct policy {
 	const struct image *images;
+	const struct image_use *use; /* of the first image; the others' follow */
 	size_t count;
-	const struct image_use *use;
 };
 
 /* Ends the first line of each file: what lacks it is not ours. */
@@ -29,25 +29,57 @@ struct policy {
 
 /* --- push.sh --- */
 
-static void write_names(FILE *file, const struct image *image, const struct image *names,
-	const struct policy *policy)
+/* How an image is pushed, and what logs in for it. */
+static const struct pushing {
+	const char *login;
+	const char *arguments;
+	const char *why;
+	const char *commands;
+} by_id = { "buildah", "ARCHIVE ID NAME", "by its ID, for a tag may stand for another image by now",
+	"    buildah inspect --type image \"$2\" >/dev/null 2>&1 ||\n"
+	"        buildah pull --quiet \"oci-archive:$1\" >/dev/null\n"
+	"    echo \"$registry/$3\"\n"
+	"    buildah push \"$2\" \"docker://$registry/$3\" || {\n" },
+  with_all = { "skopeo", "ARCHIVE NAME", "with the images of all architectures",
+	  "    echo \"$registry/$2\"\n"
+	  "    skopeo copy --all \"oci-archive:$1\" \"docker://$registry/$2\" || {\n" };
+
+/* @id: NULL: an archive is copied as it is. */
+static void write_names(FILE *file, const char *archive, const char *id, const struct image *names,
+	const struct image_use *use)
 {
 	_cleanup_strv_ struct strv list = { 0 };
 
-	image_wanted_names(names, policy->use, &list);
+	image_wanted_names(names, use, &list);
 	for (size_t i = 0; i < list.count; i++)
-		(void) fprintf(file, "push %s.oci.tar %s %s\n", image->role, image->id,
+		(void) fprintf(file, "push %s%s%s %s\n", archive, id ? " " : "", id ? id : "",
 			basename(list.items[i]));
+}
+
+static void write_image(FILE *file, const struct image *image, const struct image_use *use)
+{
+	const char *id = use->index ? NULL : image->id;
+	_cleanup_free_ char *archive = xasprintf("%s.oci.tar", image->role);
+	bool has_addons = strcmp(image->role, "gpu") == 0;
+
+	if (!image_is_proven(image))
+		return;
+	write_names(file, archive, id, image, use);
+	for (size_t i = 0; has_addons && i < use->addon_count; i++)
+		write_names(file, archive, id, use->addons[i].names, use);
+	for (size_t i = 0; i < use->part_count; i++)
+		write_names(file, use->parts[i].archive, NULL, &use->parts[i].names, use);
 }
 
 static void write_push(FILE *file, const struct policy *policy)
 {
 	const char *registry = policy->use->operators.registry;
+	const struct pushing *pushing = policy->use->index ? &with_all : &by_id;
 
 	(void) fprintf(file,
 		"#!/bin/sh\n"
 		"# Pushes the images in this folder: sh push.sh %s" MARK
-		"# Log in before, where the registry asks for it: buildah login HOST\n"
+		"# Log in before, where the registry asks for it: %s login HOST\n"
 		"set -eu\n"
 		"registry=${1:-%s}\n"
 		"case $registry in\n"
@@ -58,29 +90,19 @@ static void write_push(FILE *file, const struct policy *policy)
 		"esac\n"
 		"cd \"$(dirname \"$0\")\"\n"
 		"\n"
-		"# push ARCHIVE ID NAME: by its ID, for a tag may stand for another image by now\n"
+		"# push %s: %s\n"
 		"push() {\n"
-		"    buildah inspect --type image \"$2\" >/dev/null 2>&1 ||\n"
-		"        buildah pull --quiet \"oci-archive:$1\" >/dev/null\n"
-		"    echo \"$registry/$3\"\n"
-		"    buildah push \"$2\" \"docker://$registry/$3\" || {\n"
+		"%s"
 		"        echo \"push.sh: not pushed: does $registry exist, and are you logged in"
-		" (buildah login)?\" >&2\n"
+		" (%s login)?\" >&2\n"
 		"        exit 1\n"
 		"    }\n"
 		"}\n"
 		"\n",
-		registry ? "[REGISTRY]" : "REGISTRY", registry ? registry : "");
-	for (size_t i = 0; i < policy->count; i++) {
-		const struct image *image = &policy->images[i];
-		bool has_addons = strcmp(image->role, "gpu") == 0;
-
-		if (!image_is_proven(image))
-			continue;
-		write_names(file, image, image, policy);
-		for (size_t k = 0; has_addons && k < policy->use->addon_count; k++)
-			write_names(file, image, policy->use->addons[k].names, policy);
-	}
+		registry ? "[REGISTRY]" : "REGISTRY", pushing->login, registry ? registry : "",
+		pushing->arguments, pushing->why, pushing->commands, pushing->login);
+	for (size_t i = 0; i < policy->count; i++)
+		write_image(file, &policy->images[i], &policy->use[i]);
 }
 
 /* --- policies --- */
@@ -244,14 +266,15 @@ static bool may_write(const char *path)
 }
 
 /* Is there an image that an operator asks for, which the file is about? */
-static bool applies(const struct policy_row *row, const struct image *images, size_t count,
-	struct policy *policy)
+static bool applies(const struct policy_row *row, const struct image *images,
+	const struct image_use *uses, size_t count, struct policy *policy)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (!image_is_proven(&images[i]) ||
 			(row->role && strcmp(row->role, images[i].role) != 0))
 			continue;
 		policy->images = row->role ? &images[i] : images;
+		policy->use = row->role ? &uses[i] : uses;
 		policy->count = row->role ? 1 : count;
 		return true;
 	}
@@ -273,9 +296,9 @@ int policies_ready(const char *output, struct error *error)
 }
 
 int policies_place(const char *output, const struct image *images, size_t count,
-	const struct image_use *use, bool *changed, struct error *error)
+	const struct image_use *uses, bool *changed, struct error *error)
 {
-	struct policy policy = { .use = use };
+	struct policy policy;
 	int r = policies_ready(output, error);
 
 	if (r < 0)
@@ -286,7 +309,7 @@ int policies_place(const char *output, const struct image *images, size_t count,
 		size_t size;
 		FILE *file;
 
-		if (!applies(&rows[i], images, count, &policy)) {
+		if (!applies(&rows[i], images, uses, count, &policy)) {
 			if (unlink(path) < 0 && errno != ENOENT)
 				return error_set_errno(error, -errno, "--output %s", path);
 			continue;
@@ -305,20 +328,21 @@ int policies_place(const char *output, const struct image *images, size_t count,
 }
 
 void policies_print(
-	const char *output, const struct image *images, size_t count, const struct image_use *use)
+	const char *output, const struct image *images, size_t count, const struct image_use *uses)
 {
-	struct policy policy = { .use = use };
+	bool named = uses->operators.registry;
+	struct policy policy;
 
-	if (!applies(&rows[0], images, count, &policy))
+	if (!applies(&rows[0], images, uses, count, &policy))
 		return;
 	text_print(stdout, "To use them%s:\n",
-		use->operators.registry ? ""
-					: ", with your registry in place of REGISTRY (--registry "
-					  "writes it into the files)");
+		named ? ""
+		      : ", with your registry in place of REGISTRY (--registry writes it into the "
+			"files)");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		/* The first is push.sh. */
-		if (applies(&rows[i], images, count, &policy) && (i > 0 || !images->pushed.count))
+		if (applies(&rows[i], images, uses, count, &policy) &&
+			(i > 0 || !images->pushed.count))
 			text_print(stdout, "  %s%s/%s%s%s\n", rows[i].before, output, rows[i].file,
-				i == 0 && !use->operators.registry ? " REGISTRY" : "",
-				rows[i].after);
+				i == 0 && !named ? " REGISTRY" : "", rows[i].after);
 }

@@ -265,15 +265,20 @@ static int describe(struct image_index *index, struct error *error)
 	_cleanup_strv_ struct strv versions = { 0 };
 	_cleanup_strv_ struct strv tags = { 0 };
 	const char *proof = "holds";
-	int r = context_choose_os(index->context, first->conf.os, NULL, error);
+	/* Another index of the same build has chosen it. */
+	int r = index->context->os.os
+			? 0
+			: context_choose_os(index->context, first->conf.os, NULL, error);
 
 	if (r < 0)
 		return r;
+	index->use.open_modules = true;
 	for (size_t i = 0; i < index->image_count; i++) {
-		const char *own = index->images[i].conf.proof;
+		const struct image_conf *conf = &index->images[i].conf;
 
-		if (image_proof_rank(own) > image_proof_rank(proof))
-			proof = *own ? own : "cannot-tell";
+		if (image_proof_rank(conf->proof) > image_proof_rank(proof))
+			proof = *conf->proof ? conf->proof : "cannot-tell";
+		index->use.open_modules &= strcmp(conf->kernel_module_type, "open") == 0;
 	}
 	image->role = xstrdup(role->role);
 	image->version = xstrdup(first->version);
@@ -386,7 +391,7 @@ json_object *index_to_json(const struct image_index *index)
 	return root;
 }
 
-void index_print(const struct image_index *index)
+void index_print_images(const struct image_index *index)
 {
 	const struct image *image = &index->image;
 
@@ -402,5 +407,10 @@ void index_print(const struct image_index *index)
 			message_print(stdout, COLOUR_YELLOW, "  WARNING: not proven to load");
 		(void) putchar('\n');
 	}
-	image_print_use(image, &index->use);
+}
+
+void index_print(const struct image_index *index)
+{
+	index_print_images(index);
+	image_print_use(&index->image, &index->use);
 }

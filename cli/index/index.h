@@ -10,6 +10,7 @@
 #include "cli/image/addons.h"
 #include "cli/image/image_record.h"
 #include "cli/image/operators.h"
+#include "cli/push.h"
 
 #define INDEX_MAX 16 /* images: more than there are architectures */
 
@@ -51,3 +52,25 @@ int index_write(struct image_index *index, struct error *error) _must_check_;
 json_object *index_to_json(const struct image_index *index);
 /* The same for people: the tag, the images, and what to do with the file. */
 void index_print(const struct image_index *index);
+
+/*
+ * ---- folders.c
+ *
+ * A build for several architectures: a folder of build --output for each, and beside them the
+ * indexes.
+ */
+struct index_folders {
+	struct context *context;
+	const char *output;       /* the folder that has the folders */
+	const struct strv *archs; /* their names */
+	const char *os_version;   /* as image_index has it */
+	struct operators operators;
+	const struct push *push;
+};
+
+/*
+ * Makes an index of each image, pushes them where that was asked for, writes images.json and the
+ * operators' files, and prints the result. Errors as index_open()'s, index_write()'s and
+ * push_image()'s; the exit code is in context->failure.
+ */
+int index_folders_make(const struct index_folders *folders, struct error *error) _must_check_;

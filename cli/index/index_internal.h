@@ -23,3 +23,6 @@ struct index_image {
 	bool compiles; /* on a node */
 	struct strv tags;
 };
+
+/* The tag and the images, for people. */
+void index_print_images(const struct image_index *index);

@@ -337,8 +337,9 @@ int build_run(struct build *build, struct error *error)
 	if (build->options.dry_run)
 		return dry_run(build, STAGE_BIT(STAGE_IMAGE), error);
 	r = output_look(build, error);
-	if (r == 0)
-		r = stages_make(build, BEFORE_IMAGES, NULL, error);
+	if (r < 0 || build->options.only_look)
+		return r;
+	r = stages_make(build, BEFORE_IMAGES, NULL, error);
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r < 0)

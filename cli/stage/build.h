@@ -29,6 +29,7 @@ struct build_options {
 	struct common_options common;
 	struct strv arguments;             /* the command line, for the provenance */
 	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
+	struct strv krels;                 /* of --kernel: one, or one for each of common.archs */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *kernel_module_type; /* "open" or "proprietary"; NULL: open where it is there */
 	struct strv ofed_flags;         /* more options of OFED's configure, each with its dashes */
@@ -62,7 +63,9 @@ struct build_options {
 	bool nfsrdma;          /* OFED with NFS and NVMe over RDMA */
 	bool verify_configure; /* OFED's configure once more, by the kernel's own build */
 	bool dry_run;          /* only prints what would be made */
-	bool force; /* go on where lint found an error, and where modules will not load */
+	bool force;      /* go on where lint found an error, and where modules will not load */
+	bool of_several; /* one of several architectures: the index of all is pushed instead */
+	bool only_look;  /* end when all is known that can be before anything is compiled */
 };
 
 /* ---- driver.c: what more than stages ask of the drivers' rows */

@@ -5,8 +5,10 @@
 
 #include "cli/commands.h"
 #include "cli/image/output_place.h"
+#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 
 static int take_kernel(void *target, const char *argument, struct error *error)
 {
@@ -16,7 +18,8 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 		return error_set(error, -EINVAL,
 			"%s: only one kernel release can be given, and %s is already named",
 			argument, options->krel);
-	options->krel = argument;
+	xstrv_split(&options->krels, argument, ",");
+	options->krel = options->krels.count ? options->krels.items[0] : argument;
 	return 0;
 }
 
@@ -143,6 +146,133 @@ static int check_flags(const struct strv *flags, struct error *error)
 	return 0;
 }
 
+/* ---- several architectures */
+
+/* "6.1.0-57-arm64" for "6.1.0-57-amd64"; NULL where the name has no such word. Freed by the caller.
+ */
+static char *krel_for(const char *krel, const struct arch *from, const struct arch *to)
+{
+	const char *const words[][2] = { { from->uname, to->uname }, { from->debian, to->debian } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		const char *at = strstr(krel, words[i][0]);
+
+		if (at)
+			return xasprintf("%.*s%s%s", (int) (at - krel), krel, words[i][1],
+				at + strlen(words[i][0]));
+	}
+	return NULL;
+}
+
+/* A list of releases says the architectures: each names its own. */
+static int take_archs_of_kernels(struct build_options *options, struct error *error)
+{
+	struct strv *all = &options->common.archs;
+	_cleanup_strv_ struct strv asked = *all;
+
+	*all = (struct strv){ 0 };
+	for (size_t i = 0; i < options->krels.count; i++) {
+		const char *krel = options->krels.items[i];
+		const char *arch = krel_arch(krel);
+
+		if (!arch || (asked.count && !strv_contains(&asked, arch)))
+			return error_set(error, -EINVAL,
+				"--kernel: %s is in a list, which has a release for each "
+				"architecture, and %s%s",
+				krel, arch ? "--arch has no " : "it names none", arch ? arch : "");
+		if (strv_contains(all, arch)) {
+			(void) error_set(error, -EINVAL,
+				"--kernel: %s is the second release for %s, and an index has one "
+				"image for each architecture",
+				krel, arch);
+			return error_try(
+				error, -EINVAL, "one build for each of them, then slipway combine");
+		}
+		xstrv_push(all, arch);
+	}
+	for (size_t i = 0; i < asked.count; i++)
+		if (!strv_contains(all, asked.items[i]))
+			return error_set(error, -EINVAL,
+				"--kernel: the list has no release for %s, which --arch names",
+				asked.items[i]);
+	options->common.arch = all->items[0];
+	return 0;
+}
+
+/* One release for all of them names none. */
+static int check_one_kernel(const struct build_options *options, struct error *error)
+{
+	const struct strv *all = &options->common.archs;
+	const char *arch = options->krel ? krel_arch(options->krel) : NULL;
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *list = NULL;
+
+	if (!arch)
+		return 0;
+	for (size_t i = 0; i < all->count; i++) {
+		char *other = krel_for(options->krel, arch_find(arch), arch_find(all->items[i]));
+
+		xstrv_push(&krels, other ? other : "KREL");
+		free(other);
+	}
+	list = xstrv_join(&krels, ",");
+	(void) error_set(error, -EINVAL,
+		"--kernel %s: it is for %s, and --arch names several architectures", options->krel,
+		arch);
+	return error_try(
+		error, -EINVAL, "a release for each, if there are such: --kernel %s", list);
+}
+
+/* These are files and folders for one architecture. */
+static int check_several(struct build_options *options, struct error *error)
+{
+	const struct {
+		const char *name;
+		bool given;
+		const char *why;
+	} rows[] = {
+		{ "lock", options->lock, "a lock is for one architecture" },
+		{ "kernel-from", options->kernel_from.count > 0, "those files are for one" },
+		{ "bundle", options->bundle && !options->plan,
+			"a bundle without --plan is for one" },
+		{ "userspace", options->userspace, "that folder is for one" },
+		{ "base-image", options->base_image, "that image is for one" },
+		{ "base", options->base, "that image is for one" },
+		{ "sign-export", options->sign_export, "it is one folder" },
+		{ "sign-import", options->sign_import, "it is one folder" },
+		{ "sources-image", options->sources_image,
+			"the images would have this program, which is for one" },
+	};
+
+	if (options->krels.count > 1) {
+		int r = take_archs_of_kernels(options, error);
+
+		if (r < 0)
+			return r;
+	} else if (options->common.archs.count > 1) {
+		int r = check_one_kernel(options, error);
+
+		if (r < 0)
+			return r;
+	}
+	if (options->common.archs.count < 2)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].given) {
+			(void) error_set(error, -EINVAL,
+				"--%s cannot be combined with several architectures: %s",
+				rows[i].name, rows[i].why);
+			return error_try(error, -EINVAL,
+				"one slipway build for each architecture, then slipway index");
+		}
+	return output_place_is_folder(options->output)
+		       ? 0
+		       : error_set(error, -EINVAL,
+				 "--output %s: images for several architectures and their indexes "
+				 "need a folder: --output DIR",
+				 options->output);
+}
+
 static int check(void *target, struct error *error)
 {
 	struct build_options *options = target;
@@ -166,7 +296,9 @@ static int check(void *target, struct error *error)
 	r = push_check(&options->push, &options->operators, error);
 	if (r == 0)
 		r = operators_check(&options->operators, error);
-	return r < 0 ? r : output_place_check(options->output, error);
+	if (r == 0)
+		r = output_place_check(options->output, error);
+	return r < 0 ? r : check_several(options, error);
 }
 
 #define BUILD_OPTION(name, argument, kind, member, help)                                           \
@@ -176,7 +308,8 @@ static const struct option_row rows[] = {
 	OPTION_HEADING("Kernel"),
 	OPTION_CALL("kernel", 0, "KREL", take_kernel,
 		"kernel release (uname -r on the node), or newest for the newest one of the\n"
-		"distribution's own series"),
+		"distribution's own series; a list, 6.1.0-57-amd64,6.1.0-57-arm64, has one for\n"
+		"each architecture"),
 	BUILD_OPTION("lock", "FILE", OPTION_TEXT, lock,
 		"build with the packages named in a lock (slipway resolve -o), without reading\n"
 		"package lists"),
@@ -330,22 +463,28 @@ const struct option_table build_options = {
 		 "[options]\n"
 		 "       slipway build --plan FILE [--target I[/N]] [--bundle FILE] [options]\n"
 		 "\n"
-		 "Builds the NIC image, the GPU image or both for one kernel release. Without "
+		 "Builds the NIC image, the GPU image or both for one kernel release. With --arch "
+		 "x86_64,aarch64\n"
+		 "it does so for each architecture, and makes an index of each image. Without "
 		 "--os, newest\n"
 		 "means debian12's newest. If the package lists have changed, --refresh also "
 		 "rebuilds the base\n"
 		 "images, so that the images get the distribution's updates.\n"
 		 "\n",
 	.notes = "\nAll verbs:\n",
-	.examples = "  slipway build newest --ofed reference --dry-run\n"
-		    "  slipway build \"$(uname -r)\" --ofed ~/mlnx-ofed-kernel \\\n"
-		    "      --nvidia ~/NVIDIA-Linux-x86_64-595.58.03.run -o out \\\n"
-		    "      --registry registry.example/drivers --gpu-operator 25.10\n"
-		    "  slipway build --kernel-from /usr/src/linux --nvidia none --ofed "
-		    "~/mlnx-ofed-kernel\n",
+	.examples =
+		"  slipway build newest --ofed reference --dry-run\n"
+		"  slipway build \"$(uname -r)\" --ofed ~/mlnx-ofed-kernel \\\n"
+		"      --nvidia ~/NVIDIA-Linux-x86_64-595.58.03.run -o out \\\n"
+		"      --registry registry.example/drivers --gpu-operator 25.10\n"
+		"  slipway build newest --os debian12 --arch x86_64,aarch64 --ofed reference -o "
+		"out\n"
+		"  slipway build --kernel-from /usr/src/linux --nvidia none --ofed "
+		"~/mlnx-ofed-kernel\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.common = offsetof(struct build_options, common),
+	.several_archs = true,
 	.take_argument = take_kernel,
 	.check = check,
 };
@@ -365,6 +504,7 @@ bool build_options_start(char **argv, struct build_options *ret, int *ret_code)
 void build_options_free(struct build_options *options)
 {
 	common_options_free(&options->common);
+	strv_free(&options->krels);
 	strv_free(&options->source_folders);
 	strv_free(&options->kernel_from);
 	strv_free(&options->ofed_flags);

@@ -163,9 +163,12 @@ int output_look(struct build *build, struct error *error)
 		image_foresee(build, i, &image);
 		if (image.reference)
 			image_wanted_names(&image, &use, &names);
-		/* With --force its tag may become another one. */
+		/* With --force its tag may become another one, and an index has a tag of several.
+		 */
 		r = push_look(&build->options.push, &names,
-			stage->has_key && !build->options.force ? stage->cached->key : NULL,
+			stage->has_key && !build->options.force && !build->options.of_several
+				? stage->cached->key
+				: NULL,
 			progress, error);
 	}
 	progress_end(progress, r < 0 ? "failed" : "done");
@@ -353,9 +356,10 @@ static void print_total(const struct progress *progress)
 	"with " IMAGE_UNPROVEN "; proof.json has the reasons\n"
 
 static void print_text(struct build *build, const struct outputs *outputs,
-	const struct image_use *use, bool nothing)
+	const struct image_use *uses, bool nothing)
 {
 	const char *output = build->options.output;
+	bool quiet = build->options.common.quiet;
 
 	if (nothing)
 		text_print(stdout, "Nothing to do: everything is up to date (%.1f s).\n",
@@ -394,13 +398,13 @@ static void print_text(struct build *build, const struct outputs *outputs,
 			text_print(stdout, "  pushed  %s\n", image->pushed.items[j]);
 		/* The files of a folder say it otherwise. */
 		if (!output_place_is_folder(output) || !image_is_proven(image))
-			image_print_use(image, use);
+			image_print_use(image, uses);
 	}
 	if (output_place_is_folder(output)) {
 		text_print(
 			stdout, "Archives, images.json and the other records are in %s\n", output);
-		if (!nothing || !build->options.common.quiet)
-			policies_print(output, outputs->images, outputs->count, use);
+		if ((!nothing || !quiet) && !build->options.of_several)
+			policies_print(output, outputs->images, outputs->count, uses);
 	}
 	if (!nothing)
 		print_total(&build->context.progress);
@@ -425,8 +429,8 @@ static void note_other_kernel(struct build *build)
 }
 
 /* The folder of --output, or the storage: what nothing in a registry can spoil. */
-static int place(struct build *build, struct outputs *outputs, struct image_use *ret_use,
-	struct error *error)
+static int place(struct build *build, struct outputs *outputs,
+	struct image_use ret_uses[IMAGE_COUNT], struct error *error)
 {
 	const char *output = build->options.output;
 	bool folder = output_place_is_folder(output);
@@ -435,19 +439,20 @@ static int place(struct build *build, struct outputs *outputs, struct image_use 
 
 	if (r < 0)
 		return r;
-	*ret_use = describe_use(build, outputs);
+	for (size_t i = 0; i < IMAGE_COUNT; i++)
+		ret_uses[i] = describe_use(build, outputs);
 	if (folder)
 		r = add_records(build, outputs, error);
 	if (r == 0 && folder)
-		r = policies_place(
-			output, outputs->images, outputs->count, ret_use, &outputs->changed, error);
+		r = policies_place(output, outputs->images, outputs->count, ret_uses,
+			&outputs->changed, error);
 	return r;
 }
 
 int output_write(struct build *build, struct error *error)
 {
 	_cleanup_(outputs_free) struct outputs outputs = { 0 };
-	struct image_use use = { 0 };
+	struct image_use uses[IMAGE_COUNT] = { 0 };
 	struct error why = { 0 };
 	int pushed = 0;
 	bool nothing;
@@ -458,10 +463,10 @@ int output_write(struct build *build, struct error *error)
 	if (r == 0)
 		note_other_kernel(build);
 	/* A push that fails is reported when the files are there. */
-	if (r == 0 && build->options.push.registry)
+	if (r == 0 && build->options.push.registry && !build->options.of_several)
 		pushed = push_outputs(build, &outputs, &why);
 	if (r == 0)
-		r = place(build, &outputs, &use, error);
+		r = place(build, &outputs, uses, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */
 		build->context.failure =
@@ -476,6 +481,6 @@ int output_write(struct build *build, struct error *error)
 	if (build->context.progress.json)
 		print_json(build, &outputs, nothing);
 	else
-		print_text(build, &outputs, &use, nothing);
+		print_text(build, &outputs, uses, nothing);
 	return 0;
 }

@@ -491,6 +491,8 @@ stubbed() {
         complete_words slipway build --os rocky1
         complete_words slipway build --nvidia d
         complete_words slipway build --nvidia = n
+        complete_words slipway build --arch x
+        complete_words slipway resolve --arch x
         complete_words slipway verify --kernel newe'
     [ "$output" = "verify version
 verify
@@ -499,6 +501,8 @@ a.lock
 rocky10
 debian
 none
+x86_64 x86_64,aarch64
+x86_64
 newest" ]
     run fish -c 'source ./fish; complete -C "slipway build --nvidia no"; complete -C "slipway build --nvidia=no"; complete -C "slipway cache pru"'
     [ "$output" = "none

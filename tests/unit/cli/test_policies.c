@@ -41,10 +41,11 @@ static const struct image_use precompiled = { .operators = { .registry = "r.exam
 static void place(const struct folder *folder, const struct image *images, size_t count,
 	const struct image_use *use, bool expected_change)
 {
+	const struct image_use uses[] = { *use, *use };
 	struct error error = { 0 };
 	bool changed = false;
 
-	assert_int_equal(policies_place(folder->path, images, count, use, &changed, &error), 0);
+	assert_int_equal(policies_place(folder->path, images, count, uses, &changed, &error), 0);
 	assert_int_equal(changed, expected_change);
 }
 
@@ -221,6 +222,41 @@ static void test_gds_of_an_nvidiadriver(void **state)
 	assert_null(strstr(patch, "kernelModuleType"));
 }
 
+/* An index is copied with all its images; the NIC's is for one kernel, the GPU's for any. */
+static void test_an_index(void **state)
+{
+	static char part_name[] = "localhost/slipway/driver:535-6.1.0-57-arm64-debian12";
+	static char part_archive[] = "aarch64/gpu.oci.tar";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *nic_text = NULL, *patch = NULL, *push = NULL;
+	const struct image_part part = { .archive = part_archive,
+		.names = { .role = gpu, .reference = part_name } };
+	struct image_use uses[2] = { precompiled, precompiled };
+	struct error error = { 0 };
+	struct image images[2];
+	bool changed = false;
+
+	make_images(images);
+	uses[0].index = "out/nic.oci.tar";
+	uses[1].index = "out/gpu.oci.tar";
+	uses[1].krel = NULL;
+	uses[1].parts = &part;
+	uses[1].part_count = 1;
+	assert_int_equal(policies_place(folder->path, images, 2, uses, &changed, &error), 0);
+	expect_pushed(folder, "push nic.oci.tar doca-driver:24.07-rocky9.4-amd64\n"
+			      "push gpu.oci.tar driver:535-5.14.0-rocky9\n"
+			      "push gpu.oci.tar driver:535-5.14.0-rocky9.4\n"
+			      "push aarch64/gpu.oci.tar driver:535-6.1.0-57-arm64-debian12\n");
+	push = folder_read_text(folder, "push.sh");
+	assert_contains(push, "skopeo copy --all \"oci-archive:$1\" \"docker://$registry/$2\"");
+	assert_null(strstr(push, "buildah"));
+	nic_text = folder_read_text(folder, "nic-cluster-policy.yaml");
+	assert_contains(nic_text, "forcePrecompiled: true\n");
+	patch = folder_read_text(folder, "cluster-policy.patch.yaml");
+	assert_contains(patch, "usePrecompiled: false\n");
+	assert_contains(patch, "version: \"535.261.03\"\n");
+}
+
 static void test_files_of_another_hand_stay(void **state)
 {
 	const struct folder *folder = *state;
@@ -297,6 +333,7 @@ int main(void)
 		folder_test(test_for_all_kernels),
 		folder_test(test_the_tag_of_an_operator),
 		folder_test(test_gds_of_an_nvidiadriver),
+		folder_test(test_an_index),
 		folder_test(test_files_of_another_hand_stay),
 		folder_test(test_what_no_operator_asks_for),
 		cmocka_unit_test(test_options),

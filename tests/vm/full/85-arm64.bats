@@ -1,21 +1,23 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: both images for Debian 12's newest arm64 kernel, cross compiled, in containers of an arm64 machine.
+# make check-full: both images for Debian 12's newest kernels of both architectures, cross compiled for arm64, and these in
+# containers of an arm64 machine.
 #
-#   VM_ARM64_IMAGES  a folder with nic.oci.tar, gpu.oci.tar and images.json of such a build (default: it is made here)
+#   VM_ARM64_IMAGES  a folder of such a build, with both architectures (default: it is made here)
 
 load both
 
 setup_file() {
     # They are about the other kernel.
     unset VM_KERNEL_TREE VM_KERNEL_DEBS VM_KERNEL_ROOT VM_MODULES
-    images=${VM_ARM64_IMAGES:-$build/arm64}
+    both=${VM_ARM64_IMAGES:-$build/both}
     if [ -z "${VM_ARM64_IMAGES:-}" ]; then
-        "$slipway" build --kernel "$(newest_krel aarch64)" --ofed reference --nvidia debian --output "$images"
+        "$slipway" build --kernel "$(newest_krel x86_64),$(newest_krel aarch64)" --ofed reference --nvidia debian --output "$both"
     fi
+    images=$both/aarch64
     krel=$(jq -r .krel "$images/images.json")
-    export images krel
+    export both images krel
     use_guest "$krel"
     VM_IMAGES=$VM_BUILD/images/arm64.ext4
     export VM_IMAGES
@@ -30,6 +32,18 @@ machines() {
     find "$(buildah mount "$container")" -xdev -path '*/lib/firmware' -prune -o -type f -print0 | xargs -0 readelf -h 2>/dev/null |
         sed -n 's/^ *Machine: *//p' | sort -u
     buildah rm "$container" >/dev/null
+}
+
+# On Debian the images' own tags have the kernel, and so the architecture.
+@test "an index of the GPU images: its tag is for drivers that are not precompiled, and each image keeps its own" {
+    local x86
+    x86=$(jq -r .krel "$both/x86_64/images.json")
+    [ "$(jq -r '.images[] | select(.role == "gpu") | .tag, .images[].arch' "$both/images.json" | xargs)" = \
+        "$(jq -r '.images[] | select(.role == "gpu") | .version' "$images/images.json")-debian12 amd64 arm64" ]
+    grep -q 'usePrecompiled: false' "$both/cluster-policy.patch.yaml"
+    grep -q 'enabled: true' <(grep -A 1 'rdma:' "$both/cluster-policy.patch.yaml")
+    [ "$(sed -n 's/^push \(.*gpu.oci.tar\) .*/\1/p' "$both/push.sh" | xargs)" = "gpu.oci.tar x86_64/gpu.oci.tar aarch64/gpu.oci.tar" ]
+    grep -q "driver:[0-9]*-$x86-debian12$" "$both/push.sh"
 }
 
 # run_chain [OPTION of run-vm…]: the node's own driver is loaded and comes back, both serve, and say so.

@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway build for several architectures: which kernels and options go together, and what is said when one of the builds
+# cannot be. Both builds and the indexes of them: tests/real/arm64.bats.
+
+load helpers
+load installer
+
+# several CODE OPTION…: of both architectures.
+several() {
+    cd "$BATS_TEST_TMPDIR" || return
+    run_slipway "$1" build --ofed reference --nvidia none --output out "${@:2}"
+}
+
+@test "a release for each architecture, or one that names none" {
+    several 2 6.1.0-57-amd64 --arch x86_64,arm64
+    says "--kernel 6.1.0-57-amd64: it is for x86_64, and --arch names several architectures" \
+        "try: a release for each, if there are such: --kernel 6.1.0-57-amd64,6.1.0-57-arm64"
+    several 2 5.14.0-427.el9.aarch64+64k --arch x86_64,arm64
+    says "--kernel 5.14.0-427.el9.x86_64+64k,5.14.0-427.el9.aarch64+64k"
+    several 2 6.1.0-57-amd64,6.1.0-57-cloud-amd64
+    says "6.1.0-57-cloud-amd64 is the second release for x86_64" "try: one build for each of them, then slipway combine"
+    several 2 6.1.0-57-amd64,newest
+    says "--kernel: newest is in a list, which has a release for each architecture, and it names none"
+    several 2 6.1.0-57-amd64,6.1.0-57-arm64 --arch x86_64
+    says "6.1.0-57-arm64 is in a list, which has a release for each architecture, and --arch has no aarch64"
+    several 2 6.1.0-57-amd64,6.1.0-57-arm64 --arch x86_64,arm64,riscv64
+    says "the list has no release for riscv64, which --arch names"
+    several 2 newest --arch x86_64,arm65
+    says "--arch arm65: unknown architecture"
+    several 2 newest --arch x86_64,amd64
+    says "--arch: x86_64 is given twice"
+    [ ! -e out ]
+}
+
+@test "files, folders and images for one architecture are not for several, nor is a place without folders" {
+    local option
+    for option in --lock --kernel-from --userspace --base --base-image; do
+        run_slipway 2 build newest --arch x86_64 --arch arm64 --output out $option x
+        says "$option cannot be combined with several architectures" "try: one slipway build for each architecture, then slipway index"
+    done
+    several 2 newest --arch x86_64,arm64 --sources-image
+    says "--sources-image cannot be combined with several architectures: the images would have this program, which is for one"
+    run_slipway 2 build newest --arch x86_64,arm64
+    says "--output containers-storage:" "need a folder: --output DIR"
+    run_slipway 2 build newest --arch x86_64,arm64 --output oci-archive:x
+    says "need a folder: --output DIR"
+}
+
+@test "other verbs take one architecture at a time" {
+    local verb
+    for verb in resolve lint verify; do
+        run_slipway 2 $verb 6.1.0-57-generic --arch x86_64,arm64
+        says "slipway $verb takes one architecture at a time" "try: --arch x86_64"
+    done
+}
+
+# Of both builds, and by each installer's own name.
+@test "all builds are looked at before one of them compiles" {
+    local version=595.58.03
+    mkdir "$BATS_TEST_TMPDIR/tree"
+    echo NVIDIA >"$BATS_TEST_TMPDIR/tree/.manifest"
+    make_run "$BATS_TEST_TMPDIR/tree" "$BATS_TEST_TMPDIR/NVIDIA-Linux-x86_64-$version.run" $version
+    cd "$BATS_TEST_TMPDIR"
+    export SLIPWAY_MIRRORS=/dev/null
+    several_gpu() { run_slipway "$1" build newest --os debian12 --offline --arch arm64,x86_64 --output out --nvidia "${@:2}"; }
+    several_gpu 6 "NVIDIA-Linux-x86_64-$version.run"
+    says "==> aarch64: check" "the installer is for x86_64, but the images are for aarch64: download NVIDIA-Linux-aarch64-$version.run" \
+        "==> x86_64: check" "its package lists are not in the cache" "not built for aarch64, x86_64: a driver source is missing" \
+        "nothing was compiled"
+    # Its version is enough for both.
+    make_run "$BATS_TEST_TMPDIR/tree" "$BATS_TEST_TMPDIR/NVIDIA-Linux-aarch64-$version.run" $version aarch64
+    several_gpu 21 $version --json
+    says "/NVIDIA-Linux-aarch64-$version.run\"" "/NVIDIA-Linux-x86_64-$version.run\""
+    [ "$(grep '^{' <<<"$output" | jq -r 'select(.event == "arch" or .event == "failed") | "\(.arch) \(.step) \(.exit_code)"' | xargs)" = \
+        "aarch64 check null null null 21 x86_64 check null null null 21 null null 21" ]
+    says '"message":"not built for aarch64, x86_64: '
+    [ ! -e out ]
+}
