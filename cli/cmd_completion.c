@@ -107,8 +107,8 @@ static void list_arch(const struct strv *words, struct strv *ret)
 		if (*arch->redist)
 			xstrv_push(&built, arch->uname);
 	}
-	/* The verb that takes a list, of those that images are built for. */
-	if (strv_contains(words, "build")) {
+	/* Verbs that take a list, of those that images are built for. */
+	if (strv_contains(words, "build") || strv_contains(words, "plan")) {
 		_cleanup_free_ char *all = xstrv_join(&built, ",");
 
 		xstrv_push(ret, all);

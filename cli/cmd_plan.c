@@ -53,8 +53,8 @@ static int check(void *target, struct error *error)
 {
 	/* The plan sets them, build --plan does, or they cannot be given more than once. */
 	static const char *const ours[] = { "--output", "--plan", "--target", "--bundle", "--json",
-		"--revision", "--registry", "--gpu-operator", "--password-fd", "--os", "--arch",
-		"--ofed", "--nvidia", "--kernel" };
+		"--revision", "--registry", "--gpu-operator", "--password-fd", "--os",
+		"--os-version", "--arch", "--ofed", "--nvidia", "--kernel" };
 	const struct verb *verb = target;
 	const struct strv *behind = &verb->arguments;
 	int r = 0;
@@ -146,6 +146,7 @@ const struct option_table plan_options = {
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
 	.column = 21,
+	.several_archs = true,
 	.common = offsetof(struct verb, common),
 	.check = check,
 };

@@ -190,15 +190,29 @@ int context_find_os(const struct context *context, const char *id, const char *v
 	return 0;
 }
 
+static int refuse_arch(const char *krel, const char *arch, struct error *error)
+{
+	_cleanup_free_ char *other = krel_for_arch(krel, arch);
+
+	(void) error_set(
+		error, -EINVAL, "--arch %s: kernel %s is for %s", arch, krel, krel_arch(krel));
+	(void) error_try(error, -EINVAL, "leave out --arch");
+	return error_try(error, -EINVAL, "use %s, if there is such a kernel", other);
+}
+
 int context_choose_os(
 	struct context *context, const char *os, const char *krel, struct error *error)
 {
+	const char *asked = context->options->arch;
 	_cleanup_free_ char *guessed = NULL;
 	int r;
 
+	if (asked && krel && krel_arch(krel) && strcmp(krel_arch(krel), asked) != 0)
+		return refuse_arch(krel, asked, error);
+
 	if (context->options->os)
 		os = context->options->os;
-	if (!context->options->arch && krel && krel_arch(krel))
+	if (!asked && krel && krel_arch(krel))
 		context->arch = krel_arch(krel);
 	if (!os && krel && strcmp(krel, KREL_NEWEST) != 0) {
 		r = krel_check(krel, error);

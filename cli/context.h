@@ -60,7 +60,8 @@ int context_read_date(struct context *context, struct error *error) _must_check_
 /*
  * The distribution of --os, else @os, else the one that makes kernels such as @krel; either may be
  * NULL. -ENOTUNIQ when the release does not tell. -ENODATA when no distribution makes such, or for
- * an --os that is not known: both are the command line's fault.
+ * an --os that is not known: both are the command line's fault. -EINVAL also for an --arch that the
+ * release contradicts.
  */
 int context_choose_os(struct context *context, const char *os, const char *krel,
 	struct error *error) _must_check_;

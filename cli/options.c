@@ -116,7 +116,7 @@ static const struct option_row common_rows[] = {
 		"the node's distribution [guessed from the kernel release]"),
 	LISTS_CALL("arch", "ARCH", take_arch, false,
 		"the node's architecture, as uname -m prints it, or Debian's name for it;\n"
-		"build also takes a list, x86_64,aarch64 [this machine's]"),
+		"build and plan also take a list, x86_64,aarch64 [this machine's]"),
 	LISTS("mirror", "URL", OPTION_LIST, mirrors, true,
 		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
 		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"

@@ -99,7 +99,7 @@ const char *krel_flavour(const char *krel)
 /* ---- machines and systems */
 
 /* A part between signs is the whole word: "x86_64" of 5.14.0-427.el9.x86_64+rt. */
-static bool has_part(const char *krel, const char *part)
+static const char *find_part(const char *krel, const char *part)
 {
 	static const char signs[] = "-.+~";
 	size_t length = strlen(part);
@@ -107,15 +107,31 @@ static bool has_part(const char *krel, const char *part)
 	for (const char *at = strstr(krel, part); at; at = strstr(at + 1, part))
 		if (at > krel && strchr(signs, at[-1]) &&
 			(!at[length] || strchr(signs, at[length])))
-			return true;
-	return false;
+			return at;
+	return NULL;
 }
 
 const char *krel_arch(const char *krel)
 {
 	for (const struct arch *arch = archs; arch->uname; arch++)
-		if (has_part(krel, arch->uname) || has_part(krel, arch->debian))
+		if (find_part(krel, arch->uname) || find_part(krel, arch->debian))
 			return arch->uname;
+	return NULL;
+}
+
+char *krel_for_arch(const char *krel, const char *uname)
+{
+	const struct arch *to = arch_find(uname);
+
+	for (const struct arch *arch = archs; arch->uname && to; arch++) {
+		bool by_uname = find_part(krel, arch->uname);
+		const char *word = by_uname ? arch->uname : arch->debian;
+		const char *at = find_part(krel, word);
+
+		if (at)
+			return xasprintf("%.*s%s%s", (int) (at - krel), krel,
+				by_uname ? to->uname : to->debian, at + strlen(word));
+	}
 	return NULL;
 }
 

@@ -35,6 +35,11 @@ char *krel_with_arch(const char *krel);
 
 /* The machine that a release names, as uname -m prints it; NULL when it names none. */
 const char *krel_arch(const char *krel);
+/*
+ * The release that another machine's kernel of the same build has: 6.1.0-57-arm64 of 6.1.0-57-amd64
+ * for aarch64. NULL when @krel names no machine. The caller frees it.
+ */
+char *krel_for_arch(const char *krel, const char *uname);
 
 /* The value of a key of os-release(5), without its quotes; NULL when it is not there. The caller
  * frees it. */

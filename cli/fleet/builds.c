@@ -11,10 +11,24 @@
 #include "common/tag.h"
 #include "common/xalloc.h"
 
+void fleet_exclude(struct making *making, const struct fleet_target *target, const char *nvidia,
+	const char *pattern)
+{
+	struct fleet *fleet = &making->fleet;
+
+	fleet->excluded =
+		xreallocarray(fleet->excluded, fleet->excluded_count + 1, sizeof(*fleet->excluded));
+	fleet->excluded[fleet->excluded_count++] = (struct fleet_exclusion){
+		.krel = xstrdup(target->krel),
+		.nvidia = xstrdup(nvidia),
+		.pattern = xstrdup(pattern),
+		.nodes = target->nodes,
+	};
+}
+
 bool fleet_is_excluded(struct making *making, const struct fleet_target *target, const char *nvidia)
 {
 	const struct strv *excludes = making->request->excludes;
-	struct fleet *fleet = &making->fleet;
 
 	for (size_t i = 0; i < excludes->count; i++) {
 		const char *pattern = excludes->items[i];
@@ -25,14 +39,7 @@ bool fleet_is_excluded(struct making *making, const struct fleet_target *target,
 		if (!colon != !*nvidia || fnmatch(glob, target->krel, 0) != 0 ||
 			(colon && fnmatch(colon + 1, nvidia, 0) != 0))
 			continue;
-		fleet->excluded = xreallocarray(
-			fleet->excluded, fleet->excluded_count + 1, sizeof(*fleet->excluded));
-		fleet->excluded[fleet->excluded_count++] = (struct fleet_exclusion){
-			.krel = xstrdup(target->krel),
-			.nvidia = xstrdup(nvidia),
-			.pattern = xstrdup(pattern),
-			.nodes = target->nodes,
-		};
+		fleet_exclude(making, target, nvidia, pattern);
 		return true;
 	}
 	return false;

@@ -95,11 +95,11 @@ struct fleet_target {
 	bool nic;
 };
 
-/* A kernel, or a driver on it, that --exclude leaves out. */
+/* A kernel, or a driver on it, that --exclude or --arch leaves out. */
 struct fleet_exclusion {
 	char *krel;
 	char *nvidia;  /* the driver's version; "": all of the kernel */
-	char *pattern; /* of --exclude */
+	char *pattern; /* of --exclude; or "--arch x86_64" */
 	unsigned int nodes;
 };
 

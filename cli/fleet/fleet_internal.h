@@ -24,6 +24,9 @@ int fleet_open_os(const struct making *making, const char *os, struct catalogue 
 
 /* ---- builds.c */
 
+/* Adds it to the list of what is left out, by @pattern. @nvidia: as fleet_is_excluded() has it. */
+void fleet_exclude(struct making *making, const struct fleet_target *target, const char *nvidia,
+	const char *pattern);
 /*
  * Is this kernel, or with it this driver, left out? Then it is in the list of these. @nvidia is ""
  * for the kernel alone.

@@ -224,6 +224,14 @@ static int list_releases(const struct making *making, const char *os_name, const
 	return r;
 }
 
+/* Is it of another architecture than --arch asks for? */
+static bool is_left_out(const struct making *making, const struct fleet_target *target)
+{
+	const struct strv *asked = &making->context->options->archs;
+
+	return asked->count && !strv_contains(asked, target->arch);
+}
+
 /* The kernel that an update brings to the nodes of the target at @index. */
 static void add_ahead(struct making *making, size_t index)
 {
@@ -237,7 +245,7 @@ static void add_ahead(struct making *making, size_t index)
 	const char *newest;
 	int r;
 
-	if (*from->problem)
+	if (*from->problem || is_left_out(making, from))
 		return;
 	r = fleet_open_os(making, from->os, &os, &why);
 	if (r == 0)
@@ -294,15 +302,20 @@ static char *find_newest(
 	return newest ? xstrdup(newest) : NULL;
 }
 
-static int add_asked(struct making *making, const char *asked, struct error *error)
+/* @arch: NULL: as the release or this machine says. */
+static int add_asked(
+	struct making *making, const char *asked, const char *arch, struct error *error)
 {
+	struct common_options common = *making->context->options;
 	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
 	_cleanup_free_ char *krel = NULL;
 	_cleanup_free_ char *version = NULL;
 	bool newest = strcmp(asked, KREL_NEWEST) == 0;
 	struct fleet_target *target;
-	int r = context_open(making->context->options, &context, error);
+	int r;
 
+	common.arch = arch;
+	r = context_open(&common, &context, error);
 	if (r == 0)
 		r = context_choose_os(&context, newest ? CONTEXT_DEFAULT_OS : NULL, asked, error);
 	if (r < 0)
@@ -317,6 +330,20 @@ static int add_asked(struct making *making, const char *asked, struct error *err
 	if (!version)
 		fleet_set_problem(target, unknown_version(&context.os));
 	return 0;
+}
+
+/* A release that names its architecture is for that one; another is for each of --arch. */
+static int add_asked_for_all(struct making *making, const char *asked, struct error *error)
+{
+	const struct strv *all = &making->context->options->archs;
+	const char *own = krel_arch(asked);
+	int r = 0;
+
+	if (all->count == 0 || (own && strv_contains(all, own)))
+		return add_asked(making, asked, NULL, error);
+	for (size_t i = 0; i < all->count && r == 0; i++)
+		r = add_asked(making, asked, all->items[i], error);
+	return r;
 }
 
 /* ---- all of it */
@@ -350,6 +377,14 @@ static void drop_targets(struct making *making)
 		bool needed = (target->gpu && making->request->nvidia.count) ||
 			      (target->nic && making->request->ofed.count);
 
+		if (needed && is_left_out(making, target)) {
+			_cleanup_free_ char *names =
+				xstrv_join(&making->context->options->archs, ",");
+			_cleanup_free_ char *pattern = xasprintf("--arch %s", names);
+
+			fleet_exclude(making, target, "", pattern);
+			needed = false;
+		}
 		if (!needed || fleet_is_excluded(making, target, ""))
 			fleet_target_free(target);
 		else
@@ -373,7 +408,7 @@ static int make_targets(struct making *making, struct error *error)
 	for (size_t i = 0; i < nodes && r == 0; i++)
 		add_ahead(making, i);
 	for (size_t i = 0; i < request->kernels->count && r == 0; i++)
-		r = add_asked(making, request->kernels->items[i], error);
+		r = add_asked_for_all(making, request->kernels->items[i], error);
 	return r;
 }
 

@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/image/output_place.h"
-#include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
@@ -148,22 +147,6 @@ static int check_flags(const struct strv *flags, struct error *error)
 
 /* ---- several architectures */
 
-/* "6.1.0-57-arm64" for "6.1.0-57-amd64"; NULL where the name has no such word. Freed by the caller.
- */
-static char *krel_for(const char *krel, const struct arch *from, const struct arch *to)
-{
-	const char *const words[][2] = { { from->uname, to->uname }, { from->debian, to->debian } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		const char *at = strstr(krel, words[i][0]);
-
-		if (at)
-			return xasprintf("%.*s%s%s", (int) (at - krel), krel, words[i][1],
-				at + strlen(words[i][0]));
-	}
-	return NULL;
-}
-
 /* A list of releases says the architectures: each names its own. */
 static int take_archs_of_kernels(struct build_options *options, struct error *error)
 {
@@ -210,9 +193,9 @@ static int check_one_kernel(const struct build_options *options, struct error *e
 	if (!arch)
 		return 0;
 	for (size_t i = 0; i < all->count; i++) {
-		char *other = krel_for(options->krel, arch_find(arch), arch_find(all->items[i]));
+		char *other = krel_for_arch(options->krel, all->items[i]);
 
-		xstrv_push(&krels, other ? other : "KREL");
+		xstrv_push(&krels, other);
 		free(other);
 	}
 	list = xstrv_join(&krels, ",");

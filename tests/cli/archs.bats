@@ -48,6 +48,15 @@ several() {
     says "need a folder: --output DIR"
 }
 
+@test "a release that contradicts --arch is refused as that, by every verb" {
+    local verb
+    for verb in "build --ofed reference" resolve lint "bundle --ofed reference --output b --kernel"; do
+        # shellcheck disable=SC2086
+        run_slipway 2 $verb 6.1.0-57-amd64 --arch arm64
+        says "--arch aarch64: kernel 6.1.0-57-amd64 is for x86_64" "try: leave out --arch" "try: use 6.1.0-57-arm64, if there is such a kernel"
+    done
+}
+
 @test "other verbs take one architecture at a time" {
     local verb
     for verb in resolve lint verify; do

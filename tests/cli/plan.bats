@@ -197,6 +197,29 @@ END
     says "--output cannot be given to every build"
     run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 -- -qoDIR
     says "-qoDIR cannot be given to every build"
+    # The tags have it, and each target its own.
+    run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 -- --os-version 12.5
+    says "--os-version cannot be given to every build"
+}
+
+@test "--arch: nodes of others are left out by name; a kernel that names none is planned for each" {
+    {
+        node a 6.1.0-50-amd64 amd64 $(os debian 12) $gpu
+        node b 6.1.0-50-arm64 arm64 $(os debian 12) $gpu
+        node c 6.8.0-45-generic arm64 $(os ubuntu 24.04) $gpu
+    } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --arch amd64
+    is '[.targets[].krel]' '["6.1.0-50-amd64"]'
+    is '[.excluded[] | "\(.krel) \(.pattern) \(.nodes)"]' \
+        '["6.1.0-50-arm64 --arch x86_64 1","6.8.0-45-generic --arch x86_64 1"]'
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --arch arm64,amd64
+    is '.excluded' '[]'
+    plan 0 --kernel 6.8.0-45-generic --os ubuntu24.04 --nvidia-version 580.1 --arch x86_64,arm64
+    is '[.targets[].arch] | sort' '["aarch64","x86_64"]'
+    plan 0 --kernel 6.1.0-50-amd64 --kernel 6.1.0-50-arm64 --nvidia-version 580.1 --arch x86_64,arm64
+    is '[.targets[] | "\(.krel) \(.arch)"] | sort' '["6.1.0-50-amd64 x86_64","6.1.0-50-arm64 aarch64"]'
+    run_slipway 2 plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --arch arm64
+    says "--arch aarch64: kernel 6.1.0-50-amd64 is for x86_64" "try: use 6.1.0-50-arm64, if there is such a kernel"
 }
 
 @test "--ahead: the newest kernel of a node's series and flavour, of its distribution's lists" {

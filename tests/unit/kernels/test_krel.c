@@ -94,6 +94,28 @@ static void a_machines_name_with_one_slip_is_set_right(void **state)
 	}
 }
 
+static void another_machine_has_the_same_build_by_its_own_name(void **state)
+{
+	static const struct {
+		const char *krel, *uname, *other;
+	} cases[] = {
+		{ "6.1.0-57-amd64", "aarch64", "6.1.0-57-arm64" },
+		{ "6.12.117+deb12-arm64-16k", "x86_64", "6.12.117+deb12-amd64-16k" },
+		{ "5.14.0-427.el9.x86_64+rt", "aarch64", "5.14.0-427.el9.aarch64+rt" },
+		{ "6.8.0-45-generic", "aarch64", NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *other = krel_for_arch(cases[i].krel, cases[i].uname);
+
+		if (cases[i].other)
+			assert_string_equal(other, cases[i].other);
+		else
+			assert_null(other);
+	}
+}
+
 static void a_flavour_follows_the_last_number(void **state)
 {
 	(void) state;
@@ -111,6 +133,7 @@ int main(void)
 		cmocka_unit_test(anything_else_is_refused_with_the_place),
 		cmocka_unit_test(the_release_in_a_packages_name_is_the_cure),
 		cmocka_unit_test(a_machines_name_with_one_slip_is_set_right),
+		cmocka_unit_test(another_machine_has_the_same_build_by_its_own_name),
 		cmocka_unit_test(a_flavour_follows_the_last_number),
 	};
 
