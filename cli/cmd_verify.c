@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/verify/verify.h"
 #include "common/arch.h"
+#include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/local/local_image.h"
@@ -157,43 +158,102 @@ static void list_archs(const struct verify *verify, struct strv *unames)
 	}
 }
 
-/* Once; with @uname NULL, *unames gets the architectures to do it for instead, if several. */
-static int verify_once(char **argv, const char *uname, struct strv *unames)
+/* What is said of several architectures. */
+struct several {
+	struct strv unames;
+	json_object *reports; /* with --json: of each what verify prints of one */
+	const char *verdict;  /* the worst */
+	int worst;            /* its exit code */
+};
+
+static bool is_verdict(int code)
+{
+	return code == EXIT_CODE_OK || code == EXIT_CODE_WILL_NOT_LOAD ||
+	       code == EXIT_CODE_CANNOT_TELL;
+}
+
+/* Takes the report that the child has written. */
+static void take_report(struct several *several, const char *uname, int fd, int code)
+{
+	bool worse = code == EXIT_CODE_WILL_NOT_LOAD || several->worst == EXIT_CODE_OK;
+	_cleanup_free_ char *text = NULL;
+	json_object *report;
+
+	if (worse)
+		several->worst = code;
+	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || fs_read_fd(fd, 0, &text, NULL) < 0)
+		return;
+	report = json_tokener_parse(text);
+	if (worse)
+		several->verdict =
+			json_object_get_string(json_object_object_get(report, "verdict"));
+	json_add_texts(report, "arch", uname);
+	(void) json_object_array_add(several->reports, report);
+}
+
+/* Once, for @uname; with NULL, several->unames gets those to do it for instead, if several. */
+static int verify_once(char **argv, const char *uname, struct several *several)
 {
 	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
+	_cleanup_fclose_ FILE *report = NULL;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int code;
 
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
 	if (!options_start(&verify_options, argv, &verify, &code))
 		return code;
-	if (uname)
+	if (!uname) {
+		list_archs(&verify, &several->unames);
+		if (several->unames.count > 1)
+			return EXIT_CODE_OK;
+	} else {
 		verify.common.arch = uname;
-	if (uname && uname != unames->items[0] && !verify.common.json)
-		(void) putchar('\n');
-	if (!uname)
-		list_archs(&verify, unames);
-	return unames->count > 1 && !uname
-		       ? EXIT_CODE_OK
-		       : verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
+		if (verify.common.json)
+			report = tmpfile();
+		else if (uname != several->unames.items[0])
+			(void) putchar('\n');
+		if (report && !several->reports)
+			several->reports = json_object_new_array();
+		verify.report = report;
+	}
+	code = verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
+	if (uname && is_verdict(code))
+		take_report(several, uname, report ? fileno(report) : -1, code);
+	return code;
+}
+
+static void print_reports(const struct several *several)
+{
+	json_object *root = json_object_new_object();
+
+	json_add(root, "exit_code", json_object_new_int(several->worst));
+	json_add_texts(root, "verdict", several->verdict);
+	json_add(root, "archs", json_object_get(several->reports));
+	json_print(root, stdout);
+}
+
+static int verify_all(char **argv, struct several *several)
+{
+	for (size_t i = 0; i < several->unames.count; i++) {
+		int code = verify_once(argv, several->unames.items[i], several);
+
+		/* It is the end, and has said so; of verdicts the worst counts. */
+		if (!is_verdict(code))
+			return code;
+	}
+	if (several->reports)
+		print_reports(several);
+	return several->worst;
 }
 
 int verify_command(char **argv)
 {
-	_cleanup_strv_ struct strv unames = { 0 };
-	int worst = EXIT_CODE_OK;
-	int code = verify_once(argv, NULL, &unames);
+	struct several several = { 0 };
+	int code = verify_once(argv, NULL, &several);
 
-	if (unames.count < 2)
-		return code;
-	for (size_t i = 0; i < unames.count; i++) {
-		code = verify_once(argv, unames.items[i], &unames);
-		/* A failure that is no verdict is the end; of verdicts the worst counts. */
-		if (code != EXIT_CODE_OK && code != EXIT_CODE_WILL_NOT_LOAD &&
-			code != EXIT_CODE_CANNOT_TELL)
-			return code;
-		if (code == EXIT_CODE_WILL_NOT_LOAD || worst == EXIT_CODE_OK)
-			worst = code;
-	}
-	return worst;
+	if (several.unames.count > 1)
+		code = verify_all(argv, &several);
+	strv_free(&several.unames);
+	(void) json_object_put(several.reports);
+	return code;
 }

@@ -394,9 +394,15 @@ json_object *index_to_json(const struct image_index *index)
 void index_print_images(const struct image_index *index)
 {
 	const struct image *image = &index->image;
+	_cleanup_strv_ struct strv names = { 0 };
 
-	text_print(stdout, "%s index  %s  (%.1f MB), %zu images\n", image->role, image->tag,
-		(double) image->size_bytes / 1e6, index->image_count);
+	image_wanted_names(image, &index->use, &names);
+	text_print(stdout, "%s index  %s  (%.1f MB), %zu images\n", image->role,
+		strrchr(names.items[0], ':') + 1, (double) image->size_bytes / 1e6,
+		index->image_count);
+	for (size_t i = 1; i < names.count; i++)
+		text_print(stdout, "%*s%s\n", (int) strlen("gpu index  "), "",
+			strrchr(names.items[i], ':') + 1);
 	for (size_t i = 0; i < index->image_count; i++) {
 		const struct index_image *item = &index->images[i];
 		_cleanup_free_ char *krels = xstrv_join(&item->krels, ", ");

@@ -609,7 +609,7 @@ int verify_run(struct verify *verify, int *ret_code, struct error *error)
 		return r;
 	*ret_code = (int) verify_exit_code(verify);
 	if (verify->common.json)
-		verify_print_json(verify, stdout);
+		verify_print_json(verify, verify->report ? verify->report : stdout);
 	else
 		verify_print(verify);
 	return 0;

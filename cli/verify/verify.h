@@ -167,6 +167,7 @@ struct verify {
 	bool order;
 	bool all;
 	unsigned int jobs;
+	FILE *report; /* that --json goes to; NULL: stdout */
 
 	bool fetched;                /* the kernel is */
 	char *os;                    /* of what, where that is a build's output; else NULL */

@@ -120,7 +120,8 @@ index() {
 
 @test "a NIC image's tag has the architecture: the index answers to both" {
     index 0 nic-amd64.tar nic-arm64.tar
-    says "docker://REGISTRY/doca-driver:24.07-0.6.1.0-$plain-ubuntu24.04-amd64" \
+    says "nic index  24.07-0.6.1.0-$plain-ubuntu24.04-amd64  (" $'\n'"           24.07-0.6.1.0-$plain-ubuntu24.04-arm64"$'\n' \
+        "docker://REGISTRY/doca-driver:24.07-0.6.1.0-$plain-ubuntu24.04-amd64" \
         "docker://REGISTRY/doca-driver:24.07-0.6.1.0-$plain-ubuntu24.04-arm64" "forcePrecompiled: true"
     [[ $output != *"own tags differ"* ]]
 }
@@ -251,6 +252,12 @@ index() {
     run_slipway 3 verify "$index" --kernel newest --os debian12 --mirror "file:$mirror"
     says "kernel 6.1.0-57-amd64" "its image for amd64 is checked here" "1 module: 1 will load" \
         "kernel 6.1.0-57-arm64" "its image for arm64 is checked here" "1 module: 0 will load, 1 will not"
+    # One document of both.
+    SLIPWAY_DATADIR=${SLIPWAY_DATADIR:-$repository} SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" verify "$index" --kernel newest \
+        --os debian12 --mirror "file:$mirror" --json >"$BATS_TEST_TMPDIR/report" || [ $? -eq 3 ]
+    [ "$(jq -sr 'length, (.[] | .exit_code, .verdict, (.archs[] | .arch, .exit_code, .kernel.krel, .inputs[0].arch))' \
+        "$BATS_TEST_TMPDIR/report" | xargs)" = \
+        "1 3 will not load x86_64 0 6.1.0-57-amd64 amd64 aarch64 3 6.1.0-57-arm64 arm64" ]
     run_slipway 0 verify "$index" --kernel newest --os debian12 --mirror "file:$mirror" --arch amd64
     [[ $output != *"kernel 6.1.0-57-arm64"* ]]
 }
