@@ -49,6 +49,14 @@ static char *expected_tag(const struct image_conf *image, const char *krel)
 	return os_tag ? tag_gpu(version, krel, os_tag) : NULL;
 }
 
+/* Many releases name their machine; for others the build must be told: it may run on another. */
+static const char *arch_to_name(const char *krel)
+{
+	const struct arch *arch = arch_here();
+
+	return strstr(krel, arch->uname) || strstr(krel, arch->debian) ? NULL : arch->uname;
+}
+
 /* The error names the cure: the `slipway build` for an image of this kind, and alternatives. */
 static int refuse_kernel(int root_fd, const struct image_conf *image, const char *krel,
 	const struct strv *kernels, struct error *error)
@@ -56,6 +64,7 @@ static int refuse_kernel(int root_fd, const struct image_conf *image, const char
 	_cleanup_free_ char *list = strv_join(kernels, ", ");
 	_cleanup_free_ char *tag = expected_tag(image, krel);
 	bool nic = strcmp(image->role, "nic") == 0;
+	const char *arch = arch_to_name(krel);
 	struct utsname system;
 	char ofed[128] = "";
 	bool is_running;
@@ -70,13 +79,14 @@ static int refuse_kernel(int root_fd, const struct image_conf *image, const char
 			*image->ofed_version ? ": " : "", image->ofed_version);
 	return error_set(error, -ENOENT,
 		"the %s is %s; this image (driver %s) has modules for: %s. Use the image that was "
-		"built for it%s%s%s, or build one: slipway build --kernel %s%s%s%s (a kernel of "
+		"built for it%s%s%s, or build one: slipway build --kernel %s%s%s%s%s%s (a kernel of "
 		"your own: --kernel-from its headers or its node's slipway-probe file)%s",
 		is_running ? "running kernel" : "kernel asked for", krel,
 		*image->version ? image->version : "unknown",
 		list && *list ? list : "no kernel at all",
 		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
-		krel, *image->os ? " --os " : "", image->os, ofed,
+		krel, *image->os ? " --os " : "", image->os, arch ? " --arch " : "",
+		arch ? arch : "", ofed,
 		fs_exists(root_fd, IMAGE_KIT) ? ""
 					      : "; or an image that compiles on the node: "
 						"slipway build --sources-image");

@@ -62,9 +62,10 @@ static void warn_of_one_tag(
 
 	if (strcmp(one->arch, other->arch) != 0)
 		xstrv_pushf(&making->fleet.warnings,
-			"%s: nodes of %s and of %s ask for the tag %s: build both images, put them "
-			"into one index (slipway index), and push that under it",
-			one->krel, one->arch, other->arch, first->reference);
+			"%s: nodes of %s and of %s ask for the tag %s: push one index of both "
+			"images under it (slipway build --arch %s,%s, or slipway index)",
+			one->krel, one->arch, other->arch, first->reference, one->arch,
+			other->arch);
 	else if (strcmp(one->krel, other->krel) != 0)
 		xstrv_pushf(&making->fleet.warnings,
 			"kernels %s and %s share the tag %s: the image of one will not load on the "

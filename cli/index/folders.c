@@ -208,8 +208,12 @@ static json_object *to_json(const struct made *made)
 	for (size_t i = 0; i < made->count; i++) {
 		_cleanup_json_ json_object *whole = index_to_json(&made->indexes[i]);
 		json_object *index = json_object_get(json_object_object_get(whole, "index"));
+		json_object *images = json_object_get(json_object_object_get(whole, "images"));
 
-		json_add(index, "images", json_object_get(json_object_object_get(whole, "images")));
+		for (size_t k = 0; k < json_object_array_length(images); k++)
+			json_add_texts(json_object_array_get_idx(images, k), "folder",
+				made->folders->archs->items[k]);
+		json_add(index, "images", images);
 		(void) json_object_array_add(list, index);
 	}
 	json_add(root, "images", list);
@@ -221,9 +225,7 @@ static int place(struct made *made, struct error *error)
 	const char *output = made->folders->output;
 	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
 	_cleanup_json_ json_object *root = to_json(made);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(
-				root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	_cleanup_free_ char *text = json_pretty(root);
 	bool changed = false;
 	int r = image_place_text(path, text, &changed, error);
 

@@ -262,7 +262,7 @@ static char *text_or_empty(struct json_object *object, const char *key)
 	return xstrdup(text ? text : "");
 }
 
-/* Adds an image by its manifest. Its configuration says more of it than whoever lists it. */
+/* Adds an image by its manifest. Its configuration has its architecture, the list may not. */
 static int add_entry(const struct local_image *image, const char *name,
 	struct json_object *manifest, const char *tag, struct local_images *images,
 	struct error *error)

@@ -247,9 +247,22 @@ END
     COSIGN_KEY=key sh "$repository/ci/sign" one/images.json two/images.json
     diff lines - <<'END'
 sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:1
-attest --yes --tlog-upload=false --key key --replace --type spdxjson --predicate one/sbom.spdx.json r:5/d/nic@sha256:1
-attest --yes --tlog-upload=false --key key --replace --type slsaprovenance1 --predicate one/provenance.json r:5/d/nic@sha256:1
+attest --yes --tlog-upload=false --key key --replace --type spdxjson --predicate one/./sbom.spdx.json r:5/d/nic@sha256:1
+attest --yes --tlog-upload=false --key key --replace --type slsaprovenance1 --predicate one/./provenance.json r:5/d/nic@sha256:1
 sign --yes --tlog-upload=false --key key r:5/d/nic@sha256:2
+END
+    # An index is signed, and each of its images with its own records; one of them has a further name.
+    mkdir -p both/x86_64
+    touch both/x86_64/sbom.spdx.json
+    jq -n '{images: [{role: "gpu", pushed: ["r:5/d/gpu:a@sha256:9", "r:5/d/gpu:x@sha256:3"],
+        images: [{digest: "sha256:3", folder: "x86_64"}, {digest: "sha256:4", folder: "aarch64"}]}]}' >both/images.json
+    : >lines
+    COSIGN_KEY=key sh "$repository/ci/sign" both/images.json
+    diff lines - <<'END'
+sign --yes --tlog-upload=false --key key r:5/d/gpu@sha256:3
+attest --yes --tlog-upload=false --key key --replace --type spdxjson --predicate both/x86_64/sbom.spdx.json r:5/d/gpu@sha256:3
+sign --yes --tlog-upload=false --key key r:5/d/gpu@sha256:4
+sign --yes --tlog-upload=false --key key r:5/d/gpu@sha256:9
 END
     # cosign 3 has another switch, too.
     fake cosign "if [ \"\$2\" = --help ]; then echo --use-signing-config; else echo \"\$*\" >'$BATS_TEST_TMPDIR/lines'; fi"

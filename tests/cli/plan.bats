@@ -313,7 +313,7 @@ END
         io.slipway.role=gpu org.opencontainers.image.version=580.1
     run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check
     output=$(tr -s ' ' <<<"$output")
-    says "differs: for amd64" "1 there, 1 differs" "nodes of aarch64 and of x86_64 ask for the tag" "put them into one index (slipway index)"
+    says "differs: for amd64" "1 there, 1 differs" "nodes of aarch64 and of x86_64 ask for the tag" "push one index of both images under it (slipway build --arch aarch64,x86_64, or slipway index)"
     remove_tag "$registry/drivers/driver:$gpu_tag"
     run_slipway 28 "${names[@]}" --check
     output=$(tr -s ' ' <<<"$output")

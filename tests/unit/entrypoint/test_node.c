@@ -25,7 +25,7 @@ static void names_the_kernels_that_it_has(void **state)
 	assert_contains(error.text, "the kernel asked for is 6.1.0-99-amd64");
 	assert_contains(error.text, "has modules for: 6.1.0-50-amd64, 6.1.0-56-amd64");
 	assert_contains(error.text, "asks for: 535-6.1.0-99-amd64-debian12)");
-	assert_contains(error.text, "slipway build --kernel 6.1.0-99-amd64 --os debian12");
+	assert_contains(error.text, "slipway build --kernel 6.1.0-99-amd64 --os debian12 (a");
 	assert_null(strstr(error.text, "--ofed"));
 	assert_contains(error.text, "slipway build --sources-image");
 }
@@ -50,16 +50,16 @@ static void names_the_ofed_that_a_build_needs(void **state)
 	struct error error;
 
 	assert_cure(folder, "role=nic\nversion=24.10\nos=debian12\n",
-		"--os debian12 --ofed <the source of OFED 24.10>");
+		"--os debian12 --arch x86_64 --ofed <the source of OFED 24.10>");
 	assert_cure(folder,
 		"role=gpu\nversion=535.1\nrevision=7\nos=debian12\nos_id=debian\nos_version=12\n",
 		"asks for: 535-7-6.1-debian12)");
 	assert_cure(folder, "role=gpu\nversion=535.1\nos=oracle9\nos_id=ol\nos_version=9.4\n",
-		"asks for: 535-6.1-ol9), or build one: slipway build --kernel 6.1 --os oracle9");
+		"asks for: 535-6.1-ol9), or build one: slipway build --kernel 6.1 --os oracle9 --arch x86_64");
 	assert_cure(folder, "role=nic\nversion=24.10\nos=oracle9\nos_id=ol\nos_version=9.4\n",
 		"asks for: 24.10-6.1-ol9.4-amd64)");
 	assert_cure(folder, "role=gpu\nversion=535.1\nofed_version=24.10\n",
-		"--kernel 6.1 --ofed <the OFED of the NIC image: 24.10>");
+		"--kernel 6.1 --arch x86_64 --ofed <the OFED of the NIC image: 24.10>");
 	assert_cure(folder, "role=gpu\nversion=535.1\nofed_exporter=ib_uverbs\n",
 		"--ofed <the OFED of the NIC image>");
 	(void) uname(&running);

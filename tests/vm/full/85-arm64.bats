@@ -41,7 +41,7 @@ machines() {
     [ "$(jq -r '.images[] | select(.role == "gpu") | .tag, .images[].arch' "$both/images.json" | xargs)" = \
         "$(jq -r '.images[] | select(.role == "gpu") | .version' "$images/images.json")-debian12 amd64 arm64" ]
     grep -q 'usePrecompiled: false' "$both/cluster-policy.patch.yaml"
-    grep -q 'enabled: true' <(grep -A 1 'rdma:' "$both/cluster-policy.patch.yaml")
+    grep -A 1 'rdma:' "$both/cluster-policy.patch.yaml" | grep -q 'enabled: true'
     [ "$(sed -n 's/^push \(.*gpu.oci.tar\) .*/\1/p' "$both/push.sh" | xargs)" = "gpu.oci.tar x86_64/gpu.oci.tar aarch64/gpu.oci.tar" ]
     grep -q "driver:[0-9]*-$x86-debian12$" "$both/push.sh"
 }
