@@ -34,18 +34,6 @@ machines() {
     buildah rm "$container" >/dev/null
 }
 
-# On Debian the images' own tags have the kernel, and so the architecture.
-@test "an index of the GPU images: its tag is for drivers that are not precompiled, and each image keeps its own" {
-    local x86
-    x86=$(jq -r .krel "$both/x86_64/images.json")
-    [ "$(jq -r '.images[] | select(.role == "gpu") | .tag, .images[].arch' "$both/images.json" | xargs)" = \
-        "$(jq -r '.images[] | select(.role == "gpu") | .version' "$images/images.json")-debian12 amd64 arm64" ]
-    grep -q 'usePrecompiled: false' "$both/cluster-policy.patch.yaml"
-    grep -A 1 'rdma:' "$both/cluster-policy.patch.yaml" | grep -q 'enabled: true'
-    [ "$(sed -n 's/^push \(.*gpu.oci.tar\) .*/\1/p' "$both/push.sh" | xargs)" = "gpu.oci.tar x86_64/gpu.oci.tar aarch64/gpu.oci.tar" ]
-    grep -q "driver:[0-9]*-$x86-debian12$" "$both/push.sh"
-}
-
 # run_chain [OPTION of run-vm…]: the node's own driver is loaded and comes back, both serve, and say so.
 run_chain() {
     run_case "$@" <<'CASE'
@@ -130,4 +118,16 @@ CASE
     [ "$(jq -r '.kernel, .kernel_facts.machine' "$BATS_TEST_TMPDIR/status")" = "$large"$'\naarch64' ]
     [ "$(jq -r '.devices[] | .kind + " " + .address' "$BATS_TEST_TMPDIR/status")" = $'gpu 0000:40:00.0\nnic 0000:40:01.0' ]
     jq -e '[.modules[].name] | index("mlx5_ib") != null' "$BATS_TEST_TMPDIR/status"
+}
+
+# On Debian the images' own tags have the kernel, and so the architecture.
+@test "an index of the GPU images: its tag is for drivers that are not precompiled, and each image keeps its own" {
+    local x86
+    x86=$(jq -r .krel "$both/x86_64/images.json")
+    [ "$(jq -r '.images[] | select(.role == "gpu") | .tag, .images[].arch' "$both/images.json" | xargs)" = \
+        "$(jq -r '.images[] | select(.role == "gpu") | .version' "$images/images.json")-debian12 amd64 arm64" ]
+    grep -q 'usePrecompiled: false' "$both/cluster-policy.patch.yaml"
+    grep -A 1 'rdma:' "$both/cluster-policy.patch.yaml" | grep -q 'enabled: true'
+    [ "$(sed -n 's/^push \(.*gpu.oci.tar\) .*/\1/p' "$both/push.sh" | xargs)" = "gpu.oci.tar x86_64/gpu.oci.tar aarch64/gpu.oci.tar" ]
+    grep -q "driver:[0-9]*-$x86-debian12$" "$both/push.sh"
 }
