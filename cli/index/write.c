@@ -17,6 +17,7 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/archive/pack.h"
 #include "kernels/archive/unpack.h"
 
 #define BLOBS         "blobs/sha256/"
@@ -27,56 +28,24 @@
 
 /* The archive that is written, and the blobs that it has. */
 struct output {
-	struct archive *archive;
+	int fd;
+	struct pack *pack;
 	struct strv written;
 };
 
 static void output_close(struct output *output)
 {
-	if (output->archive)
-		(void) archive_write_free(output->archive);
+	pack_free(&output->pack);
+	cleanup_close(&output->fd);
 	strv_free(&output->written);
-}
-
-static int write_failed(const struct output *output, struct error *error)
-{
-	int number = archive_errno(output->archive);
-	const char *text = archive_error_string(output->archive);
-
-	return error_set(error, number > 0 ? -number : -EIO, "--output: %s",
-		text ? text : "an image changed while it was copied: try again");
-}
-
-static int write_header(
-	struct output *output, const char *path, int64_t size_bytes, struct error *error)
-{
-	struct archive_entry *entry = archive_entry_new();
-	int state;
-
-	if (!entry)
-		out_of_memory();
-	archive_entry_set_pathname(entry, path);
-	archive_entry_set_size(entry, size_bytes);
-	archive_entry_set_filetype(entry, AE_IFREG);
-	archive_entry_set_perm(entry, 0644);
-	state = archive_write_header(output->archive, entry);
-	archive_entry_free(entry);
-	return state == ARCHIVE_OK ? 0 : write_failed(output, error);
-}
-
-static int write_data(struct output *output, const void *data, size_t size, struct error *error)
-{
-	return size == 0 || archive_write_data(output->archive, data, size) == (la_ssize_t) size
-		       ? 0
-		       : write_failed(output, error);
 }
 
 static int write_text(
 	struct output *output, const char *path, const char *text, struct error *error)
 {
-	int r = write_header(output, path, (int64_t) strlen(text), error);
+	int r = pack_text(output->pack, path, text, strlen(text));
 
-	return r < 0 ? r : write_data(output, text, strlen(text), error);
+	return r < 0 ? error_set_errno(error, r, "--output") : 0;
 }
 
 /* ---- the index */
@@ -178,31 +147,53 @@ static char *layout_text(const char *tag, const char *digest, size_t size)
 
 /* ---- the blobs, as the images have them */
 
-static int damaged(const char *source, const char *name, struct error *error)
+/* One that is copied: an entry of an archive, or a file. */
+struct blob {
+	struct archive *reader; /* NULL: a file */
+	int fd;
+	struct hash *hash;
+	int64_t copied;
+	int failed; /* reading it has; 0: it has not */
+};
+
+static ssize_t read_on(void *context, void *buffer, size_t size)
 {
-	return error_set(
-		error, -EBADMSG, "%s: %s is damaged: it has another SHA-256", source, name);
+	struct blob *blob = context;
+	ssize_t got = blob->reader ? archive_read_data(blob->reader, buffer, size)
+				   : read(blob->fd, buffer, size);
+
+	if (got > 0) {
+		hash_add(blob->hash, buffer, (size_t) got);
+		blob->copied += got;
+	}
+	if (got < 0)
+		blob->failed = blob->reader ? -EBADMSG : -errno;
+	return got < 0 ? blob->failed : got;
 }
 
-/* Copies the entry that @reader is at. */
-static int copy_entry(struct output *output, const char *source, const char *name,
-	struct archive *reader, struct archive_entry *entry, struct error *error)
+static int copy_blob(struct output *output, const char *source, const char *name, struct blob *blob,
+	int64_t size, struct error *error)
 {
-	struct hash *hash = hash_new();
-	char block[65536], hex[HASH_HEX_SIZE];
-	la_ssize_t got = 0;
-	int r = write_header(output, name, archive_entry_size(entry), error);
+	char hex[HASH_HEX_SIZE];
+	int r;
 
-	while (r == 0 && (got = archive_read_data(reader, block, sizeof(block))) > 0) {
-		hash_add(hash, block, (size_t) got);
-		r = write_data(output, block, (size_t) got, error);
-	}
-	hash_finish(hash, hex);
+	blob->hash = hash_new();
+	r = pack_stream(output->pack, name, (uint64_t) size, read_on, blob);
+	hash_finish(blob->hash, hex);
+	if (blob->failed && blob->reader)
+		return archive_input_damaged(source, blob->reader, error);
+	if (blob->failed)
+		return error_set_errno(error, blob->failed, "%s: %s", source, name);
+	if (blob->copied < size && r == -EIO)
+		return error_set(error, -EBADMSG, "%s: %s changed while it was copied: try again",
+			source, name);
 	if (r < 0)
-		return r;
-	if (got < 0)
-		return archive_input_damaged(source, reader, error);
-	return strcmp(hex, name + strlen(BLOBS)) == 0 ? 0 : damaged(source, name, error);
+		return error_set_errno(error, r, "--output");
+	if (strcmp(hex, name + strlen(BLOBS)) != 0)
+		return error_set(
+			error, -EBADMSG, "%s: %s is damaged: it has another SHA-256", source, name);
+	xstrv_push(&output->written, name);
+	return 0;
 }
 
 /* Copies those of @names that an archive has, in the order in which they lie there. */
@@ -218,15 +209,15 @@ static int copy_of_archive(struct output *output, const struct verify_input *inp
 		return r;
 	while ((state = archive_read_next_header(archive.reader, &entry)) != ARCHIVE_EOF) {
 		const char *name = archive_input_path(entry);
+		struct blob blob = { .reader = archive.reader };
 
 		if (state < ARCHIVE_WARN)
 			return archive_input_damaged(input->name, archive.reader, error);
 		if (!name || !strv_contains(names, name) || strv_contains(&output->written, name))
 			continue;
-		r = copy_entry(output, input->name, name, archive.reader, entry, error);
+		r = copy_blob(output, input->name, name, &blob, archive_entry_size(entry), error);
 		if (r < 0)
 			return r;
-		xstrv_push(&output->written, name);
 	}
 	return 0;
 }
@@ -236,29 +227,12 @@ static int copy_file(struct output *output, const struct verify_input *input, co
 {
 	_cleanup_free_ char *path = xasprintf("%s/%s", input->place, name);
 	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
-	struct hash *hash;
-	char block[65536], hex[HASH_HEX_SIZE];
+	struct blob blob = { .fd = fd };
 	struct stat status;
-	ssize_t got = 0;
-	int r;
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return error_set_errno(error, errno == ENOENT ? -EBADMSG : -errno, "%s", path);
-	r = write_header(output, name, status.st_size, error);
-	hash = hash_new();
-	while (r == 0 && (got = read(fd, block, sizeof(block))) > 0) {
-		hash_add(hash, block, (size_t) got);
-		r = write_data(output, block, (size_t) got, error);
-	}
-	hash_finish(hash, hex);
-	if (r < 0)
-		return r;
-	if (got < 0)
-		return error_set_errno(error, -errno, "%s", path);
-	if (strcmp(hex, name + strlen(BLOBS)) != 0)
-		return damaged(input->name, name, error);
-	xstrv_push(&output->written, name);
-	return 0;
+	return copy_blob(output, input->name, name, &blob, status.st_size, error);
 }
 
 /* The blobs of all images of a source: manifest, configuration and layers of each. */
@@ -316,12 +290,10 @@ static int write_all(const struct image_index *index, struct output *output, con
 	hash_bytes(text, strlen(text), digest);
 	layout = layout_text(index->image.tag, digest, strlen(text));
 	blob = xasprintf(BLOBS "%s", digest);
-	output->archive = archive_write_new();
-	if (!output->archive)
-		out_of_memory();
-	if (archive_write_set_format_pax_restricted(output->archive) != ARCHIVE_OK ||
-		archive_write_open_filename(output->archive, path) != ARCHIVE_OK)
-		return write_failed(output, error);
+	output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (output->fd < 0)
+		return error_set_errno(error, -errno, "--output %s", path);
+	output->pack = pack_new_plain(output->fd);
 	r = write_text(output, "oci-layout", LAYOUT, error);
 	if (r == 0)
 		r = write_text(output, "index.json", layout, error);
@@ -329,16 +301,17 @@ static int write_all(const struct image_index *index, struct output *output, con
 		r = write_text(output, blob, text, error);
 	for (size_t i = 0; i < index->source_count && r == 0; i++)
 		r = copy_blobs(output, &index->sources[i], error);
-	if (r == 0 && archive_write_close(output->archive) != ARCHIVE_OK)
-		r = write_failed(output, error);
-	return r;
+	if (r < 0)
+		return r;
+	r = pack_finish(output->pack);
+	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 
 int index_write(struct image_index *index, struct error *error)
 {
 	const char *path = index->output;
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
-	_cleanup_(output_close) struct output output = { 0 };
+	_cleanup_(output_close) struct output output = { .fd = -1 };
 	char digest[HASH_HEX_SIZE];
 	struct stat status;
 	int r;

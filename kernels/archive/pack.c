@@ -10,7 +10,8 @@
 #include "common/xalloc.h"
 
 #define BLOCK_SIZE 512
-#define LEVEL      9 /* twice as fast as 19, and a tenth bigger */
+#define SIZE_LIMIT 077777777777 /* of ustar's field: 8 GiB */
+#define LEVEL      9            /* twice as fast as 19, and a tenth bigger */
 
 struct pack {
 	int fd;
@@ -154,7 +155,7 @@ static int put_header(struct pack *pack, const char *path, char type, mode_t mod
 	(void) snprintf(header.uid, sizeof(header.uid), "%07o", 0u);
 	(void) snprintf(header.gid, sizeof(header.gid), "%07o", 0u);
 	(void) snprintf(header.size, sizeof(header.size), "%011llo",
-		(unsigned long long) (size & 077777777777));
+		(unsigned long long) (size & SIZE_LIMIT));
 	(void) snprintf(header.mtime, sizeof(header.mtime), "%011o", 0u);
 	set_checksum(&header);
 	return put(pack, &header, sizeof(header));
@@ -187,6 +188,11 @@ static int put_entry(struct pack *pack, const char *path, char type, mode_t mode
 		records = pax_record(records, "path", path);
 	if (strlen(target) > 100)
 		records = pax_record(records, "linkpath", target);
+	if (size > SIZE_LIMIT) {
+		_cleanup_free_ char *text = xasprintf("%llu", (unsigned long long) size);
+
+		records = pax_record(records, "size", text);
+	}
 	if (records) {
 		r = put_header(pack, "pax", 'x', 0644, strlen(records), "");
 		if (r == 0)
@@ -214,39 +220,50 @@ int pack_text(struct pack *pack, const char *path, const void *data, size_t size
 }
 
 /* Exactly @size bytes: a file that shrinks meanwhile would break the archive. */
-static int put_content(struct pack *pack, int fd, uint64_t size)
+static int put_stream(struct pack *pack, const char *path, mode_t mode, uint64_t size,
+	ssize_t (*read)(void *context, void *buffer, size_t size), void *context)
 {
 	char buffer[65536];
+	int r = put_entry(pack, path, '0', mode, size, "");
 
-	for (uint64_t left = size; left;) {
-		ssize_t got = read(fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer));
-		int r;
+	for (uint64_t left = size; left && r == 0;) {
+		ssize_t got = read(context, buffer, left < sizeof(buffer) ? left : sizeof(buffer));
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
+			return got < 0 ? (int) got : -EIO;
 		r = put(pack, buffer, (size_t) got);
-		if (r < 0)
-			return r;
 		left -= (uint64_t) got;
 	}
-	return put_padding(pack, size);
+	return r < 0 ? r : put_padding(pack, size);
+}
+
+int pack_stream(struct pack *pack, const char *path, uint64_t size,
+	ssize_t (*read)(void *context, void *buffer, size_t size), void *context)
+{
+	return put_stream(pack, path, 0644, size, read, context);
+}
+
+static ssize_t read_file(void *context, void *buffer, size_t size)
+{
+	ssize_t got;
+
+	do
+		got = read(*(const int *) context, buffer, size);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
 }
 
 int pack_file(struct pack *pack, const char *path, const char *from)
 {
 	_cleanup_close_ int fd = fs_open(AT_FDCWD, from, O_RDONLY);
 	struct stat status;
-	int r;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &status) < 0)
 		return -errno;
-	r = put_entry(pack, path, '0', status.st_mode & S_IXUSR ? 0755 : 0644,
-		(uint64_t) status.st_size, "");
-	return r < 0 ? r : put_content(pack, fd, (uint64_t) status.st_size);
+	return put_stream(pack, path, status.st_mode & S_IXUSR ? 0755 : 0644,
+		(uint64_t) status.st_size, read_file, &fd);
 }
 
 int pack_link(struct pack *pack, const char *path, const char *target)

@@ -120,10 +120,58 @@ static void a_watcher_gets_the_plain_bytes(void **state)
 	archive_input_close(&input);
 }
 
+static ssize_t read_one(void *context, void *buffer, size_t size)
+{
+	int *left = context;
+
+	if (*left == 0)
+		return -ENODATA;
+	--*left;
+	memset(buffer, 'x', size < 3 ? size : 3);
+	return size < 3 ? (ssize_t) size : 3;
+}
+
+static ssize_t read_nothing(void *context, void *buffer, size_t size)
+{
+	(void) context;
+	(void) buffer;
+	(void) size;
+	return 0;
+}
+
+/* A layer may have more than the 8 GiB of ustar's field. */
+static void a_stream_of_any_size(void **state)
+{
+	const uint64_t large = UINT64_C(9) << 30;
+	const struct folder *folder = *state;
+	_cleanup_close_ int fd = openat(folder->fd, "a.tar", O_WRONLY | O_CREAT, 0644);
+	struct pack *pack = pack_new_plain(fd);
+	struct archive_input input;
+	struct archive_entry *entry;
+	struct error error = { 0 };
+	char text[8] = "";
+	int left = 2;
+
+	assert_int_equal(pack_stream(pack, "small", 4, read_one, &left), 0);
+	assert_int_equal(pack_stream(pack, "large", large, read_one, &left), -ENODATA);
+	assert_int_equal(pack_stream(pack, "short", 4, read_nothing, NULL), -EIO);
+	pack_free(&pack);
+	assert_int_equal(
+		archive_input_open(&input, ARCHIVE_KIND_TAR, folder->fd, "a.tar", NULL, &error), 0);
+	(void) next(&input);
+	assert_int_equal(archive_read_data(input.reader, text, sizeof(text)), 4);
+	assert_string_equal(text, "xxxx");
+	entry = next(&input);
+	assert_string_equal(archive_entry_pathname(entry), "large");
+	assert_true((uint64_t) archive_entry_size(entry) == large);
+	archive_input_close(&input);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(another_program_reads_it),
+		folder_test(a_stream_of_any_size),
 		folder_test(a_watcher_gets_the_plain_bytes),
 	};
 
