@@ -48,11 +48,7 @@ static const struct option_rule rules[] = {
 };
 
 static const struct option_row rows[] = {
-	OPTION_ARGUMENT("IMAGE",
-		"a GPU or NIC image made by slipway build or combine: its archive, its OCI\n"
-		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
-		"registry; the new image is based on\n"
-		"the first"),
+	IMAGES_ARGUMENT("the new image is based on the first"),
 	OPTION("output", 'o', "WHERE", OPTION_TEXT, struct verb, combine.output,
 		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]; into DIR\n"
 		"go also the operator's policies, and push.sh"),
@@ -61,8 +57,7 @@ static const struct option_row rows[] = {
 	OPTION("revision", 0, "N", OPTION_TEXT, struct verb, combine.revision,
 		"make VERSION-N the version in the tags, as slipway build does [the first\n"
 		"image's]"),
-	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, combine.os_version,
-		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
+	OS_VERSION_OPTION(struct verb, combine.os_version),
 };
 
 const struct option_table combine_options = {

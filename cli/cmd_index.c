@@ -51,15 +51,11 @@ static const struct option_rule rules[] = {
 };
 
 static const struct option_row rows[] = {
-	OPTION_ARGUMENT("IMAGE",
-		"a GPU or NIC image made by slipway build or combine: its archive, its OCI\n"
-		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
-		"registry; an index stands for all its images"),
+	IMAGES_ARGUMENT("an index stands for all its images"),
 	OPTION("output", 'o', "FILE", OPTION_TEXT, struct verb, index.output,
 		"the OCI archive to write"),
 	OPERATORS_OPTIONS(struct verb, index.operators),
-	OPTION("os-version", 0, "VERSION", OPTION_TEXT, struct verb, index.os_version,
-		"the nodes' VERSION_ID for the tag [the one the images were built for]"),
+	OS_VERSION_OPTION(struct verb, index.os_version),
 };
 
 const struct option_table index_options = {

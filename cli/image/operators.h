@@ -35,6 +35,15 @@ struct operators {
 		OPTION("gpu-operator", 0, "VERSION", OPTION_TEXT, type, operators.gpu,             \
 			"the GPU operator's version, such as 25.10: only the tag that this one\n"  \
 			"asks for is to be pushed")
+/* Rows of verbs that make one image, or an index, of images that are there. */
+#define IMAGES_ARGUMENT(more)                                                                      \
+	OPTION_ARGUMENT("IMAGE",                                                                   \
+		"a GPU or NIC image made by slipway build or combine: its archive, its OCI\n"      \
+		"layout, its name in containers-storage, or docker://REFERENCE in a\n"             \
+		"registry; " more)
+#define OS_VERSION_OPTION(type, member)                                                            \
+	OPTION("os-version", 0, "VERSION", OPTION_TEXT, type, member,                              \
+		"the nodes' VERSION_ID for the tag [the one the images were built for]")
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* -EINVAL for what is no "HOST[:PORT][/FOLDER]"; @option is how it was given. */

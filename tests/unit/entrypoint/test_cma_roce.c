@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cma_roce_mode and cma_roce_tos on a folder in the place of configfs, which makes a device's
  * folders by itself; that rdma_cm takes it is 90-nic-away.bats'. */
-#include <unistd.h>
 
 #include "entrypoint/tools/tools.h"
 #include "tests/unit/support.h"
@@ -11,22 +10,17 @@
 /* Runs it with at most six words; its stdout comes into @text. */
 static int run(const struct folder *folder, const char *const *words, char text[128])
 {
-	_cleanup_close_ int before = dup(STDOUT_FILENO);
-	FILE *file = tmpfile();
+	_cleanup_free_ char *printed = NULL;
+	struct capture capture;
 	char *argv[8] = { NULL };
 	int argc = 0, status;
 
-	assert_true(before >= 0 && file);
 	for (; words[argc]; argc++)
 		assert_non_null(argv[argc] = strdup(words[argc]));
-	(void) fflush(stdout);
-	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+	capture = capture_start();
 	status = tool_find(words[0])->run(folder->fd, argc, argv);
-	(void) fflush(stdout);
-	assert_true(dup2(before, STDOUT_FILENO) >= 0);
-	rewind(file);
-	text[fread(text, 1, 127, file)] = '\0';
-	(void) fclose(file);
+	printed = capture_end(&capture);
+	(void) snprintf(text, 128, "%s", printed);
 	while (argc > 0)
 		free(argv[--argc]);
 	return status;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "entrypoint/tools/tools.h"
 #include "entrypoint/tools/tools_internal.h"
@@ -197,20 +196,10 @@ static void short_lists_leave_the_rest(void **state)
 /* Returns the text that it prints to stdout; the caller frees it. */
 static char *printed(const struct dcb *dcb, bool all)
 {
-	_cleanup_close_ int before = dup(STDOUT_FILENO);
-	FILE *file = tmpfile();
-	char *text = calloc(1, 8192);
+	struct capture capture = capture_start();
 
-	assert_true(before >= 0 && file && text);
-	(void) fflush(stdout);
-	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
 	qos_print(dcb, all);
-	(void) fflush(stdout);
-	assert_true(dup2(before, STDOUT_FILENO) >= 0);
-	rewind(file);
-	assert_true(fread(text, 1, 8191, file) > 0);
-	(void) fclose(file);
-	return text;
+	return capture_end(&capture);
 }
 
 /* The original's lines, as att/netarbiter has recorded them (github, nvmf/OUTPUTSAMPLE…). */
