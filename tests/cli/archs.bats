@@ -13,6 +13,14 @@ several() {
     run_slipway "$1" build --ofed reference --nvidia none --output out "${@:2}"
 }
 
+# recipe FUNCTION VARIABLE=VALUE…: of lib.sh and host-tools.sh, which only recipes source.
+recipe() {
+    run env SLIPWAY_KREL=6.1.0-57-arm64 SLIPWAY_ARCH=aarch64 "${@:2}" bash -c \
+        ". '$repository/containers/recipes/lib.sh'; . '$repository/containers/recipes/host-tools.sh'; kernel_build=\$TREE kernel_source=\$TREE; $1"
+    echo "$output"
+    [ "$status" -eq 1 ]
+}
+
 @test "a release for each architecture, or one that names none" {
     several 2 6.1.0-57-amd64 --arch x86_64,arm64
     says "--kernel 6.1.0-57-amd64: it is for x86_64, and --arch names several architectures" \
@@ -55,6 +63,39 @@ several() {
         run_slipway 2 $verb 6.1.0-57-amd64 --arch arm64
         says "--arch aarch64: kernel 6.1.0-57-amd64 is for x86_64" "try: leave out --arch" "try: use 6.1.0-57-arm64, if there is such a kernel"
     done
+}
+
+@test "a kernel whose cross compiler the catalogue does not have is refused before anything is asked" {
+    run_slipway 24 build 5.14.0-427.13.1.el9_4.aarch64 --os rocky9 --ofed "$repository/tests/real/smallest-ofed" --nvidia none --offline
+    says "kernel-foreign-arch: the kernel is for aarch64, this machine is x86_64, and the catalogue of rocky9 names no cross compiler" \
+        "try: a build root that has one of the kernel's version: --root debian12"
+    run_slipway 2 build 6.1.0-57-s390x --os debian12 --ofed "$repository/tests/real/smallest-ofed" --nvidia none --offline
+    says "images are built for nodes of x86_64 and aarch64, not of s390x"
+}
+
+@test "a userspace for another architecture is refused by name" {
+    mkdir -p "$BATS_TEST_TMPDIR/userspace/firmware"
+    cp "$(command -v jq)" "$BATS_TEST_TMPDIR/userspace/libcuda.so.595.58.03"
+    touch "$BATS_TEST_TMPDIR/userspace"/{libnvidia-ml.so.595.58.03,nvidia-smi,firmware/gsp.bin}
+    run_slipway 6 build newest --os debian12 --arch arm64 --offline --nvidia debian --userspace "$BATS_TEST_TMPDIR/userspace"
+    says "the userspace is for x86_64, but the images are for aarch64" "try: unpack NVIDIA-Linux-aarch64-"
+}
+
+@test "recipes refuse what they cannot run or bind to: no cross compiler, programs of the tree, an OFED of x86-64" {
+    local tree=$BATS_TEST_TMPDIR/tree ofed=$BATS_TEST_TMPDIR/ofed name
+    mkdir -p "$tree/scripts/basic" "$ofed/usr/src/ofa_kernel/x86_64/6.1.0-57-arm64" "$BATS_TEST_TMPDIR/bin"
+    touch "$tree/scripts/basic/fixdep" "$ofed/usr/src/ofa_kernel/x86_64/6.1.0-57-arm64/Module.symvers"
+    for name in bash basename; do
+        ln -s "$(command -v $name)" "$BATS_TEST_TMPDIR/bin/"
+    done
+    ln -s /bin/true "$BATS_TEST_TMPDIR/bin/gcc-12"
+    recipe require_inputs PATH="$BATS_TEST_TMPDIR/bin" TREE="$tree" SLIPWAY_KERNEL=x SLIPWAY_SOURCE=x SLIPWAY_OUTPUT=x SLIPWAY_WORK=x \
+        SLIPWAY_CC=gcc-12 SLIPWAY_JOBS=1 CROSS_COMPILE=aarch64-linux-gnu- ARCH=arm64
+    says "no aarch64-linux-gnu-gcc-12 in the build root: add its package to cross_packages"
+    recipe make_host_tools PATH="$BATS_TEST_TMPDIR/bin" TREE="$tree"
+    says "the kernel tree has fixdep for aarch64 only, neither scripts/basic/fixdep.c to compile it for this machine nor qemu-aarch64"
+    recipe require_ofed TREE="$tree" SLIPWAY_OFED="$ofed"
+    says "the OFED module set has no symvers for 6.1.0-57-arm64 ($ofed/usr/src/ofa_kernel/aarch64/6.1.0-57-arm64/Module.symvers)"
 }
 
 @test "other verbs take one architecture at a time" {
