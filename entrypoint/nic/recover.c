@@ -571,6 +571,7 @@ static int roll_back(struct swap_context *swap)
 		return nic_no_memory(swap->action);
 	record_outcome(swap, outcome, &missing);
 	role_list_remove(swap->role, ROLE_PARAMETERS_LIST);
+	swap_release_device_folder(swap);
 	kill_point("swap:back");
 	/* All of the driver that is there is the node's own: no container's is left. */
 	for (size_t i = 0; i < pending->go_count; i++) {
@@ -614,6 +615,7 @@ int nic_swap_out_undo(struct action *action)
 	nic_note(action, "some or all of the image's modules are still loaded: they stay, and the "
 			 "unloaded ones are loaded again");
 	load_image_at_worst(&swap);
+	swap_release_device_folder(&swap);
 	peermem_allow(root_fd);
 	return 0;
 }

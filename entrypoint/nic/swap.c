@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The swap: old modules out, ours in, what depended on the old ones in again. */
-#include <inttypes.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -287,14 +287,14 @@ static int report_lost_files(struct swap_context *swap)
  */
 #define DEVICE_FOLDER_KEEPER "dev/infiniband/slipway"
 
-static void keep_device_folder(const struct action *action)
+static void keep_device_folder(const struct swap_context *swap)
 {
-	(void) mkdirat(nic_of(action->role)->role.root_fd, DEVICE_FOLDER_KEEPER, 0700);
+	(void) mkdirat(swap->root_fd, DEVICE_FOLDER_KEEPER, 0700);
 }
 
-static void release_device_folder(const struct action *action)
+void swap_release_device_folder(const struct swap_context *swap)
 {
-	(void) unlinkat(nic_of(action->role)->role.root_fd, DEVICE_FOLDER_KEEPER, AT_REMOVEDIR);
+	(void) unlinkat(swap->root_fd, DEVICE_FOLDER_KEEPER, AT_REMOVEDIR);
 }
 
 int nic_swap_out(struct action *action)
@@ -316,11 +316,8 @@ int nic_swap_out(struct action *action)
 	r = journal_begin(plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	keep_device_folder(action);
-	r = swap_unload_plan(&swap, plan, false, &removed);
-	if (r < 0)
-		release_device_folder(action);
-	return r;
+	keep_device_folder(&swap);
+	return swap_unload_plan(&swap, plan, false, &removed);
 }
 
 /* ---- in */
@@ -363,37 +360,16 @@ static int unload_conflicting(
 	return r;
 }
 
-static int load_image(struct swap_context *swap, struct loader *image)
-{
-	const struct strv *load = &swap->nic->swap.load;
-	struct action *action = swap->action;
-
-	for (int attempt = 0;; attempt++) {
-		_cleanup_strv_ struct strv conflicting = { 0 };
-		int loaded = 0, r;
-
-		for (size_t i = 0; loaded == 0 && i < load->count; i++)
-			loaded = loader_load(image, action->worker, load->items[i], &action->reason,
-				&action->error);
-		if (list_conflicting(swap, &conflicting) < 0)
-			return nic_no_memory(action);
-		if (!conflicting.count)
-			return action_reason(action, REASON_LOAD_FAILED, loaded);
-		r = unload_conflicting(swap, &conflicting, attempt);
-		if (r < 0)
-			return r;
-		kill_point("swap:conflicting");
-	}
-}
-
 int nic_swap_in(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	const struct strv *load;
 	struct loader *image;
 	int r = swap_open(&swap, action);
 
 	if (r < 0)
 		return r;
+	load = &swap.nic->swap.load;
 	r = journal_enter(swap.root_fd, PHASE_LOADING, NULL, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -401,9 +377,22 @@ int nic_swap_in(struct action *action)
 	r = image ? role_parameters_remember(swap.role, image, &action->error) : -ENOENT;
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	r = load_image(&swap, image);
-	release_device_folder(action);
-	return r;
+	for (int attempt = 0;; attempt++) {
+		_cleanup_strv_ struct strv conflicting = { 0 };
+		int loaded = 0;
+
+		for (size_t i = 0; loaded == 0 && i < load->count; i++)
+			loaded = loader_load(image, action->worker, load->items[i], &action->reason,
+				&action->error);
+		if (list_conflicting(&swap, &conflicting) < 0)
+			return nic_no_memory(action);
+		if (!conflicting.count)
+			return action_reason(action, REASON_LOAD_FAILED, loaded);
+		r = unload_conflicting(&swap, &conflicting, attempt);
+		if (r < 0)
+			return r;
+		kill_point("swap:conflicting");
+	}
 }
 
 /* ---- dependents */
@@ -554,6 +543,7 @@ int nic_swap_dependents(struct action *action)
 		return action_reason(action, REASON_INTERNAL, r);
 	if (swap_load_dependents(&swap, true, &missing) < 0)
 		return nic_no_memory(action);
+	swap_release_device_folder(&swap);
 	load_auxiliary(&swap);
 	if (journal_forget_absent(swap.root_fd, &coming, &why) < 0)
 		nic_note(action, "%s", why.text);

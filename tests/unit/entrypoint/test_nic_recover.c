@@ -341,6 +341,7 @@ static void clear_node(const struct folder *folder)
 	for (size_t i = 0; i < ARRAY_SIZE(tops); i++)
 		assert_int_equal(fs_remove_tree(folder->fd, tops[i]), 0);
 	folder_write_text(folder, "proc/modules", "");
+	folder_write_text(folder, "dev/infiniband/issm0", "");
 	root = *folder;
 	for (size_t i = 0; i < OF_NODE; i++)
 		show_loaded(i, HOST);
@@ -356,12 +357,23 @@ static bool is_killed(const struct folder *folder, unsigned places)
 	return code == KILLED;
 }
 
+/* The kernel's own alone: nothing of the swap's is left among them. */
+static void expect_own_nodes(const struct folder *folder)
+{
+	_cleanup_strv_ struct strv files = { 0 };
+	_cleanup_close_ int fd = openat(folder->fd, "dev/infiniband", O_RDONLY | O_DIRECTORY);
+
+	assert_int_equal(fs_list(fd, ".", &files), 0);
+	assert_int_equal(files.count, 1);
+}
+
 static void expect_ours(const struct folder *folder)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error error;
 
 	expect_loaded(folder, OURS);
+	expect_own_nodes(folder);
 	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
 	assert_int_equal(journal.phase, PHASE_NONE);
 	assert_int_equal(journal.own.go_count, 2);
@@ -374,6 +386,7 @@ static void expect_hosts(const struct folder *folder)
 	struct error error;
 
 	expect_loaded(folder, HOST);
+	expect_own_nodes(folder);
 	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
 	assert_int_equal(journal.phase, PHASE_NONE);
 	assert_int_equal(journal.own.go_count, 0);
