@@ -28,14 +28,14 @@ build_gpu() {
 
 @test "the installer: the open modules with the userspace, of one file" {
     make_installer "$folder" "$build/images/lock.json" kernel-open nvidia-open-kernel.tar.xz
-    build_gpu open --nvidia "$folder/NVIDIA-Linux-x86_64-$version.run"
+    build_gpu open --nvidia "$installer"
     jq -e --arg version "$version" '.images[] | select(.role == "gpu") | .version == $version and .userspace.version == $version' \
         "$folder/open/images.json"
 }
 
 @test "the installer: the proprietary modules" {
     make_installer "$folder" "$folder/debian/lock.json" kernel nvidia-kernel.tar.xz
-    build_gpu proprietary --nvidia "$folder/NVIDIA-Linux-x86_64-$version.run" --kernel-module-type proprietary
+    build_gpu proprietary --nvidia "$installer" --kernel-module-type proprietary
 }
 
 # In an image's root: as if it were of $version, which slipway combine asks for.

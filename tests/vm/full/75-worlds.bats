@@ -28,7 +28,6 @@ setup_file() {
     mkdir -p "$folder"
     make_installer "$folder" "$build/images/lock.json" kernel-open nvidia-open-kernel.tar.xz
     "$top/scripts/reference-ofed" --output "$folder/ofed"
-    installer=$folder/NVIDIA-Linux-x86_64-$version.run
     export named folder installer
 }
 

@@ -7,6 +7,7 @@
 #   VM_ARM64_IMAGES  a folder of such a build, with both architectures (default: it is made here)
 
 load both
+load installer
 
 setup_file() {
     # They are about the other kernel.
@@ -88,6 +89,17 @@ CASE
     [ "$(machines "$images/nic.oci.tar")" = $'arm64\nAArch64' ]
     [ "$(machines "$images/gpu.oci.tar")" = $'arm64\nAArch64' ]
     proof_holds "$images"
+}
+
+@test "NVIDIA's installer for aarch64: the open modules with the userspace, of one file" {
+    local folder=$build/arm64-installer
+    mkdir -p "$folder"
+    make_installer "$folder" "$images/lock.json" kernel-open nvidia-open-kernel.tar.xz
+    "$slipway" build --kernel "$krel" --ofed reference --nvidia "$installer" --output "$folder/images"
+    [ "$(machines "$folder/images/gpu.oci.tar")" = $'arm64\nAArch64' ]
+    proof_holds "$folder/images"
+    jq -e --arg version "$version" '.images[] | select(.role == "gpu") | .version == $version and .userspace.version == $version' \
+        "$folder/images/images.json"
 }
 
 @test "NIC and GPU containers on an arm64 machine: inbox modules swapped, both serve, both stop, the inbox ones come back" {

@@ -10,20 +10,21 @@ fetched_for() {
         sed "s#^#${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/blobs/sha256/#"
 }
 
-# make_installer OUT LOCK MODULES TARBALL: OUT/NVIDIA-Linux-x86_64-$version.run, which sets version, too: the driver of that
-# lock as the installer has it, its modules in MODULES, the userspace at the top, and the list of what goes to a node. Debian's
-# two kinds of modules are of different versions: an installer has one.
+# make_installer OUT LOCK MODULES TARBALL: makes $installer, OUT/NVIDIA-Linux-MACHINE-$version.run, and sets version, too: the
+# driver of that lock as the installer has it, its modules in MODULES, the userspace at the top, and the list of what goes to a
+# node. Debian's two kinds of modules are of different versions: an installer has one.
 make_installer() {
     local out=$1 tree=$1/tree root=$1/debs lock=$2 file name
+    use_machine "$(jq -r .arch "$lock")"
     rm -rf "$tree" "$root"
     mkdir -p "$tree/$3" "$tree/firmware"
     # shellcheck disable=SC2046
     unpack_debs "$root" $(fetched_for "$lock" nvidia-source) $(fetched_for "$lock" nvidia-userspace)
     tar -C "$tree/$3" --strip-components=2 -xf "$root/usr/src/$4"
     version=$(sed -n 's/.*NV_VERSION_STRING=\\"\([0-9.]*\)\\".*/\1/p' "$tree/$3/Kbuild" | head -n 1)
-    printf '%s\n' 'NVIDIA Accelerated Graphics Driver for Linux-x86_64' "$version" '' 'nvidia nvidia-uvm' '' '' ./kernel/ \
+    printf '%s\n' 'NVIDIA Accelerated Graphics Driver for Linux-'"$machine_name" "$version" '' 'nvidia nvidia-uvm' '' '' ./kernel/ \
         ./kernel/precompiled/ >"$tree/.manifest"
-    for file in "$root"/usr/lib/x86_64-linux-gnu/nvidia/current/*.so."$version"; do
+    for file in "$root/usr/lib/${machine[triplet]}"/nvidia/current/*.so."$version"; do
         name=$(basename "$file")
         cp "$file" "$tree/$name"
         echo "$name 0755 UTILITY_LIB NATIVE MODULE:driver"
@@ -36,6 +37,7 @@ make_installer() {
         cp "$file" "$tree/firmware/"
         echo "firmware/$(basename "$file") 0644 FIRMWARE MODULE:driver"
     done >>"$tree/.manifest"
-    make_run "$tree" "$out/NVIDIA-Linux-x86_64-$version.run" "$version"
+    installer=$out/NVIDIA-Linux-$machine_name-$version.run
+    make_run "$tree" "$installer" "$version" "$machine_name"
     rm -rf "$root" "$tree"
 }
