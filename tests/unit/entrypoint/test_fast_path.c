@@ -112,7 +112,30 @@ static void each_input_makes_a_full_start(void **state)
 	folder_write_text(folder, CONTRACT_MODULE_CONF "/nvidia.conf", "a=2");
 	folder_write_text(folder, CONTRACT_MODULE_CONF "/README", "not a conf");
 	assert_true(is_kept(&gpu));
+	gpu.role.krel[0] = '5';
+	assert_false(is_kept(&gpu));
+	gpu.role.krel[0] = '6';
+	gpu.role.image.set[0] = 'b';
+	assert_false(is_kept(&gpu));
+	gpu.role.image.set[0] = 'a';
+	assert_true(is_kept(&gpu));
 	folder_write_text(folder, "proc/sys/kernel/random/boot_id", "boot-2\n");
+	assert_false(is_kept(&gpu));
+	forget(&gpu);
+}
+
+static void another_ofed_makes_a_full_start(void **state)
+{
+	const struct folder *folder = *state;
+	struct gpu gpu;
+
+	make_node(folder, &gpu);
+	gpu.role.options.rdma = true;
+	gpu.role.options.host_ofed = true;
+	load(folder, "ib_uverbs", 0xdd);
+	serve(&gpu);
+	assert_true(is_kept(&gpu));
+	load(folder, "ib_uverbs", 0xde);
 	assert_false(is_kept(&gpu));
 	forget(&gpu);
 }
@@ -270,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_first_start_is_a_full_one_and_the_next_is_fast),
 		folder_test(each_input_makes_a_full_start),
+		folder_test(another_ofed_makes_a_full_start),
 		folder_test(every_module_has_to_be_the_one_that_was_loaded),
 		folder_test(peermem_that_followed_ofed_makes_no_full_start),
 		folder_test(the_same_build_loaded_anew_is_another_load),
