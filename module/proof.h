@@ -193,6 +193,7 @@ struct proof_member {
 	const struct elf_module
 		*module; /* NULL: it could not be opened, and proof says so already */
 	const char *path;
+	bool listed; /* modules.dep of its folder has it: modprobe loads no other of its name */
 	struct proof proof; /* filled by proof_set_run(), but of those without a module */
 };
 

@@ -14,9 +14,10 @@
 /* ---- names */
 
 /*
- * Chooses the file that depmod takes of several with one name: depmod.d(5), "search". By default
- * that is "updates", and the kernel's other folders count alike; the kmod package of Fedora and
- * Enterprise Linux brings "search updates extra built-in weak-updates".
+ * Chooses the file that depmod takes of several with one name: the one that it has written into
+ * modules.dep; without that file, by depmod.d(5), "search". By default that is "updates", and the
+ * kernel's other folders count alike; the kmod package of Fedora and Enterprise Linux brings
+ * "search updates extra built-in weak-updates".
  */
 
 /* "5.14.0-503.el9.x86_64", "6.11.4-301.fc41.x86_64" */
@@ -93,17 +94,21 @@ static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t late
 	const char *label = work->nodes[later].label;
 	unsigned int first = rank_of(members[earlier].path);
 	unsigned int second = rank_of(members[later].path);
+	bool listed = members[earlier].listed != members[later].listed;
 	bool certain =
-		first != second && (!first || !second || has_own_search(work->set->kernel->krel));
-	uint32_t taken = second < first ? later : earlier;
-	uint32_t left = second < first ? earlier : later;
+		listed ||
+		(first != second && (!first || !second || has_own_search(work->set->kernel->krel)));
+	bool is_later = listed ? members[later].listed : second < first;
+	uint32_t taken = is_later ? later : earlier;
+	uint32_t left = is_later ? earlier : later;
 
 	work->nodes[left].shadowed = true;
 	*name_table_put(&work->names, label, taken) = taken;
 	if (certain)
 		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
-			NULL, NULL, "two files have this name, %s and %s: depmod uses the first",
-			members[taken].path, members[left].path);
+			NULL, NULL, "two files have this name, %s and %s: %s the first",
+			members[taken].path, members[left].path,
+			listed ? "modules.dep lists" : "depmod uses");
 	if (same_bytes(work, earlier, later))
 		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
 			NULL, NULL, "two files have this name, %s and %s, and they are equal",

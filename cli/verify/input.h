@@ -52,6 +52,9 @@ struct verify_input {
 		.fd = -1                                                                           \
 	}
 
+/* depmod writes it: each module's path in the folder of the release, and those that it needs. */
+#define VERIFY_INDEX "modules.dep"
+
 /* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones show it by their name.
  */
 bool verify_is_symvers(const char *path) _must_check_;

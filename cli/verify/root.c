@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a root beside modules: their firmware, and the options that modprobe would give them. */
+/*
+ * Files of a root beside modules: their firmware, the options that modprobe would give them, and
+ * modules.dep.
+ */
 #include "cli/verify/verify.h"
 
 #include <fcntl.h>
@@ -12,6 +15,8 @@
 #include "common/xalloc.h"
 
 #define MODPROBE_LIMIT ((size_t) 1 << 20)
+#define INDEX_LIMIT    ((size_t) 8 << 20)
+#define MODULES        "lib/modules/"
 
 static const char *const firmware_tops[] = { "lib/firmware", "usr/lib/firmware" };
 
@@ -143,4 +148,53 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error)
 		}
 	}
 	return 0;
+}
+
+/* The length of "lib/modules/<krel>/" and all before it; 0 for a module of another folder. */
+static size_t release_length(const char *path)
+{
+	const char *found = strstr(path, MODULES);
+	const char *end = found ? strchr(found + strlen(MODULES), '/') : NULL;
+
+	return end ? (size_t) (end + 1 - path) : 0;
+}
+
+static void read_index(struct verify_index *index, const struct verify_input *input)
+{
+	_cleanup_free_ char *path = xasprintf("%s" VERIFY_INDEX, index->folder);
+	_cleanup_free_ char *real = NULL;
+	_cleanup_free_ char *text = NULL;
+	char *rest;
+	const char *line;
+
+	if (chase(input->fd, path, &real) < 0 ||
+		fs_read(input->fd, real, INDEX_LIMIT, &text, NULL) < 0)
+		return;
+	rest = text;
+	while ((line = strsep(&rest, "\n")))
+		xstrv_pushf(&index->paths, "%.*s", (int) strcspn(line, ":"), line);
+	strv_sort(&index->paths);
+}
+
+bool verify_index_lists(
+	struct verify_index *index, const struct verify_input *input, const char *path)
+{
+	size_t length = release_length(path);
+	size_t at;
+
+	if (!index->folder || strlen(index->folder) != length ||
+		strncmp(index->folder, path, length) != 0) {
+		verify_index_close(index);
+		index->folder = xstrndup(path, length);
+		read_index(index, input);
+	}
+	at = verify_search(&index->paths, path + length);
+	return at < index->paths.count && strcmp(index->paths.items[at], path + length) == 0;
+}
+
+void verify_index_close(struct verify_index *index)
+{
+	free(index->folder);
+	strv_free(&index->paths);
+	*index = (struct verify_index){ 0 };
 }

@@ -839,6 +839,23 @@ END
     says "a/old.ko  " "b/old.ko  " "  a/old.ko: built for" "  b/old.ko: built for"
 }
 
+@test "of two files of one name the one in modules.dep is loaded, which depmod.d decides" {
+    local tree=$work/root/usr/lib/modules/$krel name what
+    mkdir -p "$tree"/updates/{dkms,slipway}
+    cp set/net/core.ko "$tree/updates/slipway/"
+    make_module "$tree/updates/dkms/core.ko" core krel="$krel" uses=printk:7
+    verify 4 "$work/root" --kernel headers
+    says "only one of them is loaded"
+    for name in slipway dkms; do
+        echo "updates/$name/core.ko:" >"$tree/modules.dep"
+        tar -C "$work/root" -cf "$work/root.tar" .
+        for what in root root.tar; do
+            verify 0 "$work/$what" --kernel headers
+            says "two files have this name, usr/lib/modules/$krel/updates/$name/core.ko and " ": modules.dep lists the first"
+        done
+    done
+}
+
 @test "of several images the table says which one each module is from, whose names are told apart" {
     mkdir -p "$work/one/nic" "$work/two/nic"
     cp set/net/core.ko bad/old.ko "$work/one/nic/"

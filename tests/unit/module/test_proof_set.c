@@ -302,6 +302,28 @@ static void of_two_files_of_one_name_updates_win(void **state)
 	assert_int_equal(tie.set.verdict, PROOF_CANNOT_TELL);
 }
 
+/* depmod has chosen, by depmod.d: whatever their folders are. */
+static void of_several_files_of_one_name_the_one_in_modules_dep_wins(void **state)
+{
+	_cleanup_chain_ struct chain chain;
+
+	chain_start(&chain, *state, KERNEL);
+	add(&chain, "lib/modules/x/kernel/a.ko", 'a', 'k');
+	add_changed(&chain, "lib/modules/x/updates/dkms/a.ko", 'a', 'k', 'j', NULL, NULL);
+	add_changed(&chain, "lib/modules/x/updates/slipway/a.ko", 'a', 'k', 'i', NULL, NULL);
+	chain.members[2].listed = true;
+	add_changed(&chain, "lib/modules/x/updates/z/a.ko", 'a', 'k', 'h', NULL, NULL);
+	run(&chain);
+	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
+	assert_order(&chain, "lib/modules/x/updates/slipway/a.ko");
+	assert_contains(chain.set.findings.findings[1].text,
+		"updates/slipway/a.ko and lib/modules/x/updates/dkms/a.ko: modules.dep lists the first");
+	chain.members[2].listed = false;
+	proof_set_free(&chain.set);
+	run(&chain);
+	assert_int_equal(chain.set.verdict, PROOF_CANNOT_TELL);
+}
+
 /* As of a link in weak-updates and what it leads to. */
 static void of_two_equal_files_either_will_do(void **state)
 {
@@ -465,6 +487,7 @@ int main(void)
 		folder_test(a_kernels_module_that_is_needed_exports_too),
 		folder_test(depmods_order_hangs_on_the_distribution),
 		folder_test(of_two_files_of_one_name_updates_win),
+		folder_test(of_several_files_of_one_name_the_one_in_modules_dep_wins),
 		folder_test(of_two_equal_files_either_will_do),
 		folder_test(firmware_wishes_and_options_that_miss_are_noted),
 		folder_test(a_wish_may_be_for_an_alias),
