@@ -422,9 +422,7 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
 
 	*ret = false;
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		return error_set_errno(error, r, "list of parameters");
 	for (size_t i = 0; i < present->count; i++) {
 		const char *module = present->items[i];
@@ -434,6 +432,12 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 		r = loader_options(loader, module, &now, error);
 		if (r < 0)
 			return r;
+		/* The kernel does not show them, and reloading it would stop a probe that loaded
+		 * it with these. */
+		if (!then && *now)
+			worker_report(worker, WORKER_NOTE, 0,
+				"%s was not loaded by this container and may have other parameters than \"%s\": set them in the host's modprobe.d, too",
+				module, now);
 		if (!then || strcmp(then, now) == 0)
 			continue;
 		*ret = true;

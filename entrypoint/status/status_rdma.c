@@ -426,6 +426,8 @@ void status_peermem(int root_fd, struct json *json, struct findings *findings)
 		status_print(json, "; the kernel has no RDMA core");
 	else if (ofed_stale)
 		status_print(json, "; stale flag: " READY_FLAG_STALE);
+	else if (host_ofed)
+		status_print(json, "; OFED is the host's");
 	else
 		status_print(json, "; OFED's container %s",
 			ofed_ready ? "says that it is ready" : "has not said that it is ready");

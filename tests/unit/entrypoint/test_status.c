@@ -821,6 +821,7 @@ static void host_ofed_that_is_no_ofed_is_a_finding(void **state)
 	_cleanup_free_ char *inbox = NULL, *ofed = NULL, *json = NULL;
 
 	folder_module(node, "mlx5_core", "1\n", NULL);
+	folder_module(node, "ib_core", "1\n", NULL);
 	assert_int_equal(setenv("USE_HOST_MOFED", "true", 1), 0);
 	inbox = status_of(node, false, 1);
 	folder_write_text(node, "sys/module/mlx5_core/version", "24.10-0.7.0\n");
@@ -829,6 +830,7 @@ static void host_ofed_that_is_no_ofed_is_a_finding(void **state)
 	assert_int_equal(unsetenv("USE_HOST_MOFED"), 0);
 	assert_contains(inbox, "! USE_HOST_MOFED is set, and mlx5_core is the kernel's own, ");
 	assert_null(strchr(ofed, '!'));
+	assert_contains(ofed, "peermem  not loaded; OFED is the host's\n");
 	assert_contains(json, "\"ofed_version\":\"24.10-0.7.0\",\"host_ofed\":true,");
 }
 
