@@ -340,9 +340,9 @@ works_again() {
 @test "the packages of the runtime base are the same where the working folder has .deb files of them" {
     local word list="$repository/containers/runtime/runtime.sh"
     # A package for each name in the script, and for other words in those lines.
-    for word in $(sed -n '/^packages+=/,/^alone=/p' "$list" | grep -v '^#' | grep -oE '[a-z][a-z0-9.-]+' | sort -u); do
+    while read -r word; do
         add_package "$word"
-    done
+    done < <(sed -n '/^packages+=/,/^alone=/p' "$list" | grep -v '^#' | grep -oE '[a-z][a-z0-9.-]+' | sort -u)
     publish
     cp "$BATS_TEST_TMPDIR/apt/sources.list" "$BATS_TEST_TMPDIR/repositories"
     for folder in "$BATS_TEST_TMPDIR" "$mirror/pool"; do
