@@ -158,7 +158,7 @@ static void list_archs(const struct verify *verify, struct strv *unames)
 	}
 }
 
-/* What is said of several architectures. */
+/* The reports of several architectures. */
 struct several {
 	struct strv unames;
 	json_object *reports; /* with --json: of each what verify prints of one */

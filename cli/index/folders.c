@@ -70,7 +70,7 @@ static void find_parts(struct made *made, size_t i)
 	index->use.parts = made->parts[i];
 }
 
-/* What an image's record says, and its own files do not. */
+/* Only an image's record says it. */
 static void find_peermem(struct made *made, size_t i)
 {
 	const struct index_folders *folders = made->folders;

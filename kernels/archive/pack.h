@@ -24,7 +24,7 @@ void pack_watch(struct pack *pack, void (*look)(void *context, const void *data,
 int pack_folder(struct pack *pack, const char *path) _must_check_;
 int pack_text(struct pack *pack, const char *path, const void *data, size_t size) _must_check_;
 int pack_file(struct pack *pack, const char *path, const char *from) _must_check_;
-/* What @read returns: bytes, 0 at the end, or a negative errno, which is returned. */
+/* @read returns bytes, 0 at the end, or a negative errno, which is then the result. */
 int pack_stream(struct pack *pack, const char *path, uint64_t size,
 	ssize_t (*read)(void *context, void *buffer, size_t size), void *context) _must_check_;
 int pack_link(struct pack *pack, const char *path, const char *target) _must_check_;
