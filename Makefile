@@ -97,6 +97,7 @@ include tests/tests.mk
 
 # What it has in it by .incbin, of which the compiler notes no dependency.
 $(O)/cli/explain/causes.o $(unit_dir)/obj/cli/explain/causes.o: cli/explain/causes.txt
+$(O)/cli/explain/findings.o $(unit_dir)/obj/cli/explain/findings.o: docs/verify.md
 $(O)/common/reason_text.o $(unit_dir)/obj/common/reason_text.o $(fuzz_dir)/obj/common/reason_text.o: docs/reasons.md
 
 man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))

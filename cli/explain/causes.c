@@ -65,6 +65,7 @@ void explain_causes_read(struct explain_causes *ret)
 		}
 	}
 	explain_reasons_read(ret);
+	explain_findings_read(ret);
 }
 
 void explain_causes_free(struct explain_causes *causes)

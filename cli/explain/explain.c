@@ -411,6 +411,21 @@ static int exit_code_in(const char *line, bool *ret_alone)
 	return end[strspn(end, " ,\t\r")] || code > 255 ? -1 : (int) code;
 }
 
+/* Adds the finding of slipway verify that @line is the id of. */
+static bool add_named(struct explanation *explanation, const char *line)
+{
+	const struct explain_causes *causes = &explanation->causes;
+	struct explain_fields none = { 0 };
+
+	for (size_t i = 0; i < causes->count; i++) {
+		if (!causes->rows[i].by_name || strcmp(causes->rows[i].id, line) != 0)
+			continue;
+		add(explanation, &causes->rows[i], &none, line);
+		return true;
+	}
+	return false;
+}
+
 /* A reason or an exit code, given by itself. A container's are not those of slipway. */
 static bool add_reason(struct explanation *explanation, const char *line)
 {
@@ -515,8 +530,9 @@ void explain_add_line(struct explanation *explanation, const char *line)
 	if (!explanation->causes.count)
 		explain_causes_read(&explanation->causes);
 	explanation->lines++;
-	if (!add_reason(explanation, line) && !add_match(explanation, line, line) &&
-		!add_short_xid(explanation, line) && !add_misspelt_reason(explanation, line))
+	if (!add_reason(explanation, line) && !add_named(explanation, line) &&
+		!add_match(explanation, line, line) && !add_short_xid(explanation, line) &&
+		!add_misspelt_reason(explanation, line))
 		explanation->unknown++;
 }
 

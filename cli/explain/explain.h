@@ -44,7 +44,8 @@ enum explain_rank {
 	EXPLAIN_CAUSE,
 };
 
-/* A row of causes.txt or a section of docs/reasons.md. It borrows its texts from the table. */
+/* A row of causes.txt, a section of docs/reasons.md or a point of docs/verify.md. It borrows its
+ * texts from the table. */
 struct explain_cause {
 	const char *id;
 	struct strv patterns; /* texts with {fields} */
@@ -55,6 +56,7 @@ struct explain_cause {
 	struct strv details; /* of a reason: what its message may say, and what that means */
 	int exit_code;       /* of a container, or of slipway; -1: none */
 	int answer;          /* of a result: the errno, where the load proof may know why */
+	bool by_name;        /* a line matches that is its id, and no other */
 };
 
 struct explain_causes {
@@ -67,6 +69,8 @@ struct explain_causes {
 void explain_causes_read(struct explain_causes *ret);
 /* Appends the reasons of driver containers, and slipway's exit codes (reasons.c). */
 void explain_reasons_read(struct explain_causes *causes);
+/* Appends the findings of slipway verify (findings.c). */
+void explain_findings_read(struct explain_causes *causes);
 /* The reason that a misspelt code meant; NULL: @text is no such. */
 const struct explain_cause *explain_reason_meant(
 	const struct explain_causes *causes, const char *text);

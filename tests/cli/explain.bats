@@ -488,3 +488,18 @@ LOG
     says "did you mean MODULE_IN_USE?"
     run_slipway 4 explain SOMETHING_ELSE
 }
+
+@test "each finding of slipway verify by its id, which is no word of a log's line" {
+    local id count=0
+    # shellcheck disable=SC2016
+    while read -r id; do
+        run_slipway 0 explain "$id"
+        says "$id, a finding of slipway verify: " "  do       "
+        count=$((count + 1))
+    done < <(sed -n '/^## Findings/,/^## slipway explain/ s/^- \(`[^:]*`\): .*/\1/p' "$repository/docs/verify.md" | grep -o '[a-z][a-z-]*')
+    [ "$count" -gt 45 ]
+    run_slipway 0 explain symbol-version
+    says "built for another CRC of a symbol than its exporter has" "do       Rebuild it, or the module that exports the symbol"
+    run_slipway 4 explain "the machine symbol-version here"
+    run_slipway 4 explain taint
+}
