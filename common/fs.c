@@ -266,6 +266,27 @@ int fs_list(int dir_fd, const char *path, struct strv *names)
 	return 0;
 }
 
+int fs_list_tree(int dir_fd, const char *folder, struct strv *paths)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(dir_fd, folder, &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+		struct stat status;
+
+		if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
+		r = S_ISDIR(status.st_mode) ? fs_list_tree(dir_fd, path, paths)
+					    : strv_push(paths, path);
+	}
+	return r;
+}
+
 static int copy_content(int from_fd, const char *from, int to_fd, const char *to, mode_t mode)
 {
 	_cleanup_close_ int in = fs_open(from_fd, from, O_RDONLY | O_NOFOLLOW);

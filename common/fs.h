@@ -75,6 +75,8 @@ bool fs_exists(int dir_fd, const char *path);
 
 /* Appends the sorted names in a folder, without "." and "..". */
 int fs_list(int dir_fd, const char *path, struct strv *names) _must_check_;
+/* Appends the paths, "@folder/…", of all that is below it and is no folder, in one order. */
+int fs_list_tree(int dir_fd, const char *folder, struct strv *paths) _must_check_;
 
 /* ---- copying files and folders, without their owners and times: by hard links where that works */
 

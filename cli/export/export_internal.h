@@ -53,8 +53,6 @@ int export_stage_userspace(
 
 /* ---- tree.c */
 
-/* Appends the paths of all that is below @folder and is no folder, in one order. */
-int export_list_tree(int fd, const char *folder, struct strv *paths) _must_check_;
 /* Modules and depmod's rules where the kernel's own tools look for them. */
 int export_stage_modules(
 	struct export *export, struct staging *root, struct error *error) _must_check_;

@@ -57,7 +57,7 @@ static int write_tree(const char *root, int fd, char ret_digest[HASH_HEX_SIZE])
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_strv_ struct strv added = { 0 };
 	struct hash *hash = hash_new();
-	int r = root_fd < 0 ? -errno : export_list_tree(root_fd, "usr", &paths);
+	int r = root_fd < 0 ? -errno : fs_list_tree(root_fd, "usr", &paths);
 
 	pack_watch(pack, look, hash);
 	for (size_t i = 0; i < paths.count && r == 0; i++) {

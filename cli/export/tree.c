@@ -16,25 +16,6 @@
 #define FILE_MODE    0644
 #define PROGRAM_MODE 0755
 
-int export_list_tree(int fd, const char *folder, struct strv *paths)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(fd, folder, &names);
-
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
-		struct stat status;
-
-		if (fstatat(fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-			return -errno;
-		if (S_ISDIR(status.st_mode))
-			r = export_list_tree(fd, path, paths);
-		else
-			xstrv_push(paths, path);
-	}
-	return r;
-}
-
 /* ---- modules */
 
 /*
@@ -278,7 +259,7 @@ int export_finish_tree(struct export *export, struct staging *root, struct error
 	int r = root->result;
 
 	if (r == 0) {
-		r = export_list_tree(root->fd, "usr", &paths);
+		r = fs_list_tree(root->fd, "usr", &paths);
 		if (r < 0)
 			(void) error_set_errno(error, r, "%s", root->path);
 	}

@@ -141,7 +141,7 @@ static int find_needs(struct export *export, const struct staging *root, struct 
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		_cleanup_strv_ struct strv paths = { 0 };
-		int r = export_list_tree(root->fd, folders[i], &paths);
+		int r = fs_list_tree(root->fd, folders[i], &paths);
 
 		for (size_t k = 0; k < paths.count && r >= 0; k++)
 			r = add_needs(export, root, paths.items[k], error);
@@ -230,7 +230,7 @@ int export_stage_userspace(struct export *export, struct staging *root, struct e
 	if (!gpu || strv_contains(&export->without, EXPORT_USERSPACE))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(tops); i++) {
-		int r = export_list_tree(gpu->image.fd, tops[i], &paths);
+		int r = fs_list_tree(gpu->image.fd, tops[i], &paths);
 
 		if (r < 0 && r != -ENOENT)
 			return error_set_errno(error, r, "%s: %s", gpu->image.name, tops[i]);

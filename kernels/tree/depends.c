@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -13,20 +12,12 @@
 
 int depends_list_modules(int dir_fd, const char *folder, struct strv *paths)
 {
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(dir_fd, folder, &names);
+	_cleanup_strv_ struct strv files = { 0 };
+	int r = fs_list_tree(dir_fd, folder, &files);
 
-	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
-		struct stat status;
-
-		if (fstatat(dir_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-			return -errno;
-		if (S_ISDIR(status.st_mode))
-			r = depends_list_modules(dir_fd, path, paths);
-		else if (module_suffix(path))
-			xstrv_push(paths, path);
-	}
+	for (size_t i = 0; i < files.count && r == 0; i++)
+		if (module_suffix(files.items[i]))
+			xstrv_push(paths, files.items[i]);
 	return r;
 }
 

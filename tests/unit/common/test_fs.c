@@ -285,6 +285,23 @@ static void sync_takes_files_and_folders(void **state)
 	assert_int_equal(fs_sync(folder->fd, "absent"), -ENOENT);
 }
 
+static void list_tree_has_all_but_folders(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv paths = { 0 };
+
+	assert_int_equal(fs_mkdir_parents(folder->fd, "tree/b/empty", 0755), 0);
+	folder_write_text(folder, "tree/c", "");
+	folder_write_text(folder, "tree/b/file", "");
+	assert_int_equal(symlinkat("../tree", folder->fd, "tree/a"), 0);
+	assert_int_equal(fs_list_tree(folder->fd, "tree", &paths), 0);
+	assert_int_equal(paths.count, 3);
+	assert_string_equal(paths.items[0], "tree/a");
+	assert_string_equal(paths.items[1], "tree/b/file");
+	assert_string_equal(paths.items[2], "tree/c");
+	assert_int_equal(fs_list_tree(folder->fd, "absent", &paths), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +324,7 @@ int main(void)
 		folder_test(remove_tree_keeps_what_is_mounted_in_it),
 		folder_test(exists_sees_a_dangling_link),
 		folder_test(list_is_sorted_and_appends),
+		folder_test(list_tree_has_all_but_folders),
 		folder_test(sync_takes_files_and_folders),
 	};
 
