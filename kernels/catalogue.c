@@ -402,6 +402,7 @@ static const struct key keys[] = {
 	{ "os", "name", VALUE_TEXT, true, OF_OS(name), NULL },
 	{ "os", "id", VALUE_TEXT, true, OF_OS(id), NULL },
 	{ "os", "version_id", VALUE_TEXT, false, OF_OS(version_id), NULL },
+	{ "os", "glibc", VALUE_TEXT, false, OF_OS(glibc), no_words },
 	{ "os", "codename", VALUE_TEXT, false, OF_OS(codename), NULL },
 	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
 	{ "os", "krel", VALUE_WORDS, false, OF_OS(krels), NULL },

@@ -123,6 +123,7 @@ struct catalogue {
 	char *name;        /* for people: "Debian 12 (bookworm)" */
 	char *id;          /* ID and VERSION_ID of os-release */
 	char *version_id;  /* "" for rolling ones */
+	char *glibc;       /* the version of its C library: "2.36"; "": not known */
 	char *codename;    /* what paths call the release, for {codename}: "bookworm", "15-SP6" */
 	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
 	struct strv krels; /* patterns of its kernel releases, for guessing --os; or none */

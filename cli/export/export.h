@@ -38,7 +38,7 @@ struct export
 	char *peermem;       /* the path of the nvidia-peermem to take, in the GPU image; or NULL */
 	char *peermem_ofed;  /* and the version of its OFED; "" is the kernel's own */
 	struct strv modules; /* their names, '_' for '-', sorted */
-	char *glibc;         /* the newest version that a program or library asks for; or NULL */
+	char *glibc;         /* the newest version that a program asks for; or NULL */
 	struct strv needs;   /* libraries that programs link and the export does not have */
 	struct strv files;   /* that were written, below output */
 	struct module_key *key;

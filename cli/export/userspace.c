@@ -123,8 +123,7 @@ static int add_needs(
 		free(export->glibc);
 		export->glibc = xstrdup(version + strlen(GLIBC));
 	}
-	/* Libraries are for containers, too, which have what those need. */
-	for (size_t i = 0; i < program.needed.count && rest_below(path, "usr/bin"); i++) {
+	for (size_t i = 0; i < program.needed.count; i++) {
 		_cleanup_free_ char *own =
 			xasprintf("%s/%s", export->library_folder, program.needed.items[i]);
 
@@ -135,21 +134,39 @@ static int add_needs(
 	return 0;
 }
 
+/* Of the programs alone: libraries are for containers, too, which have what those need. */
 static int find_needs(struct export *export, const struct staging *root, struct error *error)
 {
-	const char *const folders[] = { "usr/bin", export->library_folder };
+	_cleanup_strv_ struct strv paths = { 0 };
+	int r = fs_list_tree(root->fd, "usr/bin", &paths);
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		_cleanup_strv_ struct strv paths = { 0 };
-		int r = fs_list_tree(root->fd, folders[i], &paths);
-
-		for (size_t k = 0; k < paths.count && r >= 0; k++)
-			r = add_needs(export, root, paths.items[k], error);
-		if (r < 0 && r != -ENOENT)
+	if (r < 0)
+		return error_set_errno(error, r, "usr/bin");
+	for (size_t i = 0; i < paths.count; i++) {
+		r = add_needs(export, root, paths.items[i], error);
+		if (r < 0)
 			return r;
 	}
 	strv_sort(&export->needs);
 	return 0;
+}
+
+static int check_glibc(struct export *export, const struct export_input *gpu, struct error *error)
+{
+	const struct catalogue *os = &export->context->os;
+
+	if (!export->glibc || !*os->glibc || !is_newer(export->glibc, os->glibc))
+		return 0;
+	if (export->force) {
+		progress_notef(&export->context->progress,
+			"%s: programs need glibc %s, and %s has %s: they will not start",
+			gpu->image.name, export->glibc, os->name, os->glibc);
+		return 0;
+	}
+	(void) error_set(error, -EINVAL, "%s: programs need glibc %s, and %s has %s",
+		gpu->image.name, export->glibc, os->name, os->glibc);
+	(void) error_try(error, -EINVAL, "--without " EXPORT_USERSPACE);
+	return error_try(error, -EINVAL, "--force, to export them all the same");
 }
 
 /* ---- placing */
@@ -226,18 +243,17 @@ int export_stage_userspace(struct export *export, struct staging *root, struct e
 	const struct export_input *gpu = export_find_role(export, "gpu");
 	_cleanup_strv_ struct strv paths = { 0 };
 	static const char *const tops[] = { "usr/bin", "usr/lib", "usr/share", "etc" };
+	int r;
 
 	if (!gpu || strv_contains(&export->without, EXPORT_USERSPACE))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(tops); i++) {
-		int r = fs_list_tree(gpu->image.fd, tops[i], &paths);
-
+		r = fs_list_tree(gpu->image.fd, tops[i], &paths);
 		if (r < 0 && r != -ENOENT)
 			return error_set_errno(error, r, "%s: %s", gpu->image.name, tops[i]);
 	}
 	for (size_t i = 0; i < paths.count; i++) {
-		int r = place(export, gpu, paths.items[i], root, error);
-
+		r = place(export, gpu, paths.items[i], root, error);
 		if (r < 0)
 			return r;
 	}
@@ -247,5 +263,6 @@ int export_stage_userspace(struct export *export, struct staging *root, struct e
 			gpu->image.name);
 		return error_try(error, -EINVAL, "--without " EXPORT_USERSPACE);
 	}
-	return find_needs(export, root, error);
+	r = find_needs(export, root, error);
+	return r < 0 ? r : check_glibc(export, gpu, error);
 }

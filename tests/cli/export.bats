@@ -42,6 +42,7 @@ add_userspace() {
 }
 
 setup_file() {
+    local name
     start_storage
     gpu_root gpu "$first" 24.07 0x1111 signed_by=ours "signed_key=0102"
     add_userspace gpu
@@ -54,6 +55,11 @@ setup_file() {
     cp -r "$work/gpu" "$work/smi-link"
     mv "$work/smi-link/usr/bin/nvidia-smi" "$work/smi-link/usr/bin/nvidia-smi-535"
     ln -s nvidia-smi-535 "$work/smi-link/usr/bin/nvidia-smi"
+    cp -r "$work/gpu" "$work/old-programs"
+    for name in nvidia-smi nvidia-modprobe nvidia-imex; do
+        mv "$work/old-programs/usr/bin/$name" "$work/old-programs/usr/lib/x86_64-linux-gnu/lib$name.so.535.1.2"
+        echo 'int _start(void) { return 0; }' | gcc -nostdlib -x c -o "$work/old-programs/usr/bin/$name" -
+    done
     gpu_root bare "$first" 24.07 0x1111
     gpu_root newer-ofed "$first" 24.10 0x2222
     make_module "$work/newer-ofed/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko" nvidia_peermem "krel=$first" \
@@ -73,8 +79,7 @@ setup_file() {
     nic_root nic-sid "$first" os=debian13
     sed -i 's/^os=debian12$//' "$work"/nic-sid/etc/slipway/image.conf "$work/nic-sid/usr/lib/slipway/kernels/$first/image.conf"
     mkdir -p "$work/nothing/etc"
-    local name
-    for name in gpu escaping smi-link bare alone newer-ofed second unproven refused el evil nic nic-second nic-sid nothing; do
+    for name in gpu old-programs escaping smi-link bare alone newer-ofed second unproven refused el evil nic nic-second nic-sid nothing; do
         pack "$name"
     done
 }
@@ -230,6 +235,17 @@ END
     says "the images were built for rocky9: its programs may not start on debian12"
     unpack_tar
     [ -f "$root/usr/lib/x86_64-linux-gnu/libcuda.so.535.1.2" ]
+}
+
+@test "programs for a newer glibc than the system has are refused, libraries are not, and modules are exported alone" {
+    run_slipway 0 export "$work/gpu.tar" --as tar --os debian13 --output "$BATS_TEST_TMPDIR/newer"
+    run_slipway 2 export "$work/gpu.tar" --as tar --os ubuntu20.04 --output "$out"
+    says "gpu.tar: programs need glibc 2.34, and Ubuntu 20.04" " has 2.31" "try: --without userspace" "try: --force"
+    [ ! -e "$out" ]
+    run_slipway 0 export "$work/gpu.tar" --as tar --os ubuntu20.04 --without userspace --output "$out"
+    run_slipway 0 export "$work/gpu.tar" --as tar --os ubuntu20.04 --force --output "$out"
+    says "programs need glibc 2.34, and Ubuntu 20.04" "they will not start" "The system needs glibc 2.34 or newer"
+    run_slipway 0 export "$work/old-programs.tar" --as tar --os ubuntu20.04 --output "$out"
 }
 
 @test "a link leads to a part of the driver or is refused, and nvidia-smi is a file" {
