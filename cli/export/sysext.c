@@ -25,6 +25,7 @@
 #define ROOT_HASH "Root hash:" /* what veritysetup(8) prints before it */
 #define UNITS     "usr/lib/systemd/system"
 #define HASH      "sha256"
+#define BLOCK     4096 /* of data and of hashes: veritysetup's default */
 
 /* The extension's own folder. */
 static char *own_folder(const struct export *export)
@@ -238,6 +239,28 @@ static int make_image(
 
 /* ---- the signature */
 
+/*
+ * Takes the room that veritysetup will need, since it does not say that a disk is full: a header,
+ * and a tree whose blocks hold the hashes of those below (Linux admin-guide/device-mapper/verity).
+ */
+static int make_room(const char *image, const char *path, struct error *error)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	const off_t hashes = BLOCK / (HASH_HEX_SIZE / 2);
+	off_t size = BLOCK;
+	struct stat status;
+	int r;
+
+	if (fd < 0 || stat(image, &status) < 0)
+		return error_set_errno(error, -errno, "%s", fd < 0 ? path : image);
+	for (off_t blocks = (status.st_size + BLOCK - 1) / BLOCK; blocks > 1;) {
+		blocks = (blocks + hashes - 1) / hashes;
+		size += blocks * BLOCK;
+	}
+	r = -posix_fallocate(fd, 0, size);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
 /* The salt and the UUID come from the image, so that the same image has the same root hash. */
 static int make_verity(
 	const char *image, const char *path, char ret_hash[HASH_HEX_SIZE], struct error *error)
@@ -257,7 +280,9 @@ static int make_verity(
 		salt + 20);
 	xstrv_push(&argv, image);
 	xstrv_push(&argv, path);
-	r = tool_run(&argv, &output, error);
+	r = make_room(image, path, error);
+	if (r == 0)
+		r = tool_run(&argv, &output, error);
 	if (r < 0)
 		return r;
 	found = strstr(output, ROOT_HASH);
