@@ -33,9 +33,10 @@ static char *own_folder(const struct export *export)
 	return xasprintf(EXPORT_FOLDER "/%s", export->name);
 }
 
-static char *unit_name(const struct export *export)
+/* @type: "service", "target". */
+static char *unit_name(const struct export *export, const char *type)
 {
-	return xasprintf(EXPORT_NAME "-drivers-%s.service", export->roles);
+	return xasprintf(EXPORT_NAME "-drivers-%s.%s", export->roles, type);
 }
 
 /* ---- modules */
@@ -160,12 +161,9 @@ static void stage_release(const struct export *export, struct staging *root)
 	staging_write_lines(root, path, &lines);
 }
 
-static void stage_unit(const struct export *export, struct staging *root)
+static void stage_service(const struct export *export, struct staging *root, const char *name)
 {
-	_cleanup_free_ char *name = unit_name(export);
 	_cleanup_free_ char *path = xasprintf(UNITS "/%s", name);
-	_cleanup_free_ char *link = xasprintf(UNITS "/multi-user.target.upholds/%s", name);
-	_cleanup_free_ char *target = xasprintf("../%s", name);
 	_cleanup_strv_ struct strv lines = { 0 };
 
 	xstrv_push(&lines, "[Unit]");
@@ -179,6 +177,26 @@ static void stage_unit(const struct export *export, struct staging *root)
 	xstrv_push(&lines, "Type=oneshot");
 	xstrv_push(&lines, "RemainAfterExit=yes");
 	xstrv_pushf(&lines, "ExecStart=/" EXPORT_FOLDER "/%s/load", export->name);
+	staging_write_lines(root, path, &lines);
+}
+
+/*
+ * multi-user.target upholds a target that wants the service: the service itself would be started
+ * again and again where it fails (systemd.unit(5), Upholds=).
+ */
+static void stage_units(const struct export *export, struct staging *root)
+{
+	_cleanup_free_ char *service = unit_name(export, "service");
+	_cleanup_free_ char *name = unit_name(export, "target");
+	_cleanup_free_ char *path = xasprintf(UNITS "/%s", name);
+	_cleanup_free_ char *link = xasprintf(UNITS "/multi-user.target.upholds/%s", name);
+	_cleanup_free_ char *target = xasprintf("../%s", name);
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	stage_service(export, root, service);
+	xstrv_push(&lines, "[Unit]");
+	xstrv_pushf(&lines, "Description=Start of %s", service);
+	xstrv_pushf(&lines, "Wants=%s", service);
 	staging_write_lines(root, path, &lines);
 	staging_link(root, target, link);
 }
@@ -198,7 +216,7 @@ int export_stage_sysext(struct export *export, struct staging *root, struct erro
 	staging_write_lines(root, krel, &lines);
 	staging_copy(root, load, "%s/" LOADER, export->context->data);
 	stage_release(export, root);
-	stage_unit(export, root);
+	stage_units(export, root);
 	export_stage_rules(export, root, rules);
 	return root->result;
 }
@@ -350,7 +368,7 @@ int export_write_sysext(
 
 void export_print_sysext(const struct export *export)
 {
-	_cleanup_free_ char *unit = unit_name(export);
+	_cleanup_free_ char *unit = unit_name(export, "service");
 	_cleanup_free_ char *files = xstrv_join(&export->files, " ");
 
 	text_print(stdout, "On the node, or in its image:\n");
@@ -360,7 +378,7 @@ void export_print_sysext(const struct export *export)
 			export->name);
 	text_print(stdout, "  systemctl enable --now systemd-sysext.service\n");
 	text_print(stdout,
-		"  systemctl start %s  (systemd 252 does not start a unit of an extension)\n",
+		"  systemctl daemon-reload && systemctl start %s  (systemd 252 does neither by itself)\n",
 		unit);
 	export_print_values(export);
 }

@@ -322,7 +322,10 @@ unpack_raw() {
     [ ! -e "$root/usr/lib/modules-load.d" ]
     [ ! -e "$root/usr/lib/slipway/export.json" ]
     jq -e '.sets | map(.role) | sort == ["gpu", "nic"]' "$root/usr/lib/slipway/$name/export.json"
-    [ "$(readlink "$root/usr/lib/systemd/system/multi-user.target.upholds/slipway-drivers-nic-gpu.service")" = ../slipway-drivers-nic-gpu.service ]
+    # What is upheld never fails: it would be started again and again.
+    [ "$(ls "$root/usr/lib/systemd/system/multi-user.target.upholds")" = slipway-drivers-nic-gpu.target ]
+    [ "$(readlink "$root/usr/lib/systemd/system/multi-user.target.upholds/slipway-drivers-nic-gpu.target")" = ../slipway-drivers-nic-gpu.target ]
+    grep -qx Wants=slipway-drivers-nic-gpu.service "$root/usr/lib/systemd/system/slipway-drivers-nic-gpu.target"
     [ -f "$root/usr/lib/modprobe.d/slipway-nic-gpu.conf" ]
     # The unit's program is there, and modprobe finds the modules.
     local load
@@ -353,7 +356,7 @@ END
     [ -z "$(comm -12 <(cd "$root" && find . -not -type d | sort) <(cd "$BATS_TEST_TMPDIR/gpu" && find . -not -type d | sort))" ]
 }
 
-# load_extension KREL: runs the extension's program on a double of a node that runs this kernel, whose sysfs is $sysfs. The file calls
+# load_extension KREL: runs the program of the extension $name on a double of a node that runs this kernel, whose sysfs is $sysfs. The file calls
 # has what it called; modprobe fails for the module $refusing.
 load_extension() {
     local bin=$BATS_TEST_TMPDIR/bin program
@@ -365,7 +368,7 @@ load_extension() {
     done
     chmod +x "$bin"/*
     : >"$BATS_TEST_TMPDIR/calls"
-    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root"/usr/lib/slipway/*/load
+    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root/usr/lib/slipway/$name/load"
 }
 
 # A loaded module as sysfs shows it: show_module NAME FILE.
@@ -383,6 +386,14 @@ show_module() {
     [ "$status" -eq 1 ]
     says "the modules of $name are for kernel $first, and this is kernel 6.1.0-99-amd64"
     [ ! -s "$BATS_TEST_TMPDIR/calls" ]
+    # That kernel's own extension is merged, too.
+    mkdir "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64"
+    printf '#!/bin/sh\necho "$0" >"%s"\n' "$BATS_TEST_TMPDIR/calls" >"$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64/load"
+    chmod +x "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64/load"
+    load_extension 6.1.0-99-amd64
+    [ "$status" -eq 0 ]
+    grep -qx ".*/slipway-nic-6.1.0-99-amd64/load" "$BATS_TEST_TMPDIR/calls"
+    rm -r "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64"
     load_extension "$first"
     [ "$status" -eq 0 ]
     diff "$BATS_TEST_TMPDIR/calls" - <<END
