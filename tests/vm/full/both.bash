@@ -53,3 +53,48 @@ proof_holds() {
     }
     jq -e '[.images[].proof] | length > 0 and all(. == "holds")' "$1/images.json" >/dev/null
 }
+
+# ---- Debian 13, from whatever system this is
+
+images_debian13=$build/images-debian13
+
+build_debian13() {
+    "$slipway" build --os debian13 --kernel newest --ofed reference --output "$images_debian13"
+}
+
+# The file of the lock's package $1, as slipway has fetched it; it may have gone from the cache since (slipway cache prune).
+fetched() {
+    local hash url file
+    read -r hash url < <(jq -r --arg name "$1" '.packages[] | select(.name == $name) | "\(.sha256) \(.url)"' "$images_debian13/lock.json") || {
+        echo "the lock has no $1"
+        return 1
+    }
+    file=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/blobs/sha256/$hash
+    if [[ ! -e $file ]]; then
+        file=$BATS_FILE_TMPDIR/$1.deb
+        /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "$url" "$file" "SHA256:$hash" >&2
+    fi
+    echo "$file"
+}
+
+# The test modules need the host tools of the kernel's own packages, which want that distribution's libc: they are
+# compiled in the container that slipway compiled the drivers in.
+compile_test_modules() {
+    local krel=$1 folder=$2 tree image container status=0
+    tree=$(dirname "${XDG_CACHE_HOME:-$HOME/.cache}"/slipway/stages/kernel-*/lib/modules/"$krel" | head -n 1)
+    image=$(buildah images --noheading --format '{{.Name}}:{{.Tag}}' | grep '^localhost/slipway/build-debian13-gcc-14:' | head -n 1)
+    cp -r "$vm_folder/simdev" "$folder"
+    container=$(buildah from --pull-never "$image")
+    buildah run --isolation chroot -v "${tree%/lib/modules}:/kernel:ro" -v "$folder:/modules" "$container" -- \
+        make -s -C "/kernel/lib/modules/$krel/build" M=/modules modules || status=$?
+    buildah rm "$container" >/dev/null
+    return "$status"
+}
+
+# For use_guest, after build_debian13: sets krel.
+use_debian13_kernel() {
+    krel=$(jq -r .krel "$images_debian13/images.json")
+    compile_test_modules "$krel" "$BATS_FILE_TMPDIR/simdev"
+    VM_MODULES=$BATS_FILE_TMPDIR/simdev VM_KERNEL_DEBS=$(fetched "linux-image-$krel")
+    export VM_MODULES VM_KERNEL_DEBS
+}
