@@ -134,7 +134,7 @@ static int add_needs(
 	return 0;
 }
 
-/* Of the programs alone: libraries are for containers, too, which have what those need. */
+/* Only programs count: libraries are for containers, too, which have what those need. */
 static int find_needs(struct export *export, const struct staging *root, struct error *error)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
