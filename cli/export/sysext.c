@@ -299,8 +299,9 @@ static int make_verity(
 	xstrv_push(&argv, image);
 	xstrv_push(&argv, path);
 	r = make_room(image, path, error);
-	if (r == 0)
-		r = tool_run(&argv, &output, error);
+	if (r < 0)
+		return r;
+	r = tool_run(&argv, &output, error);
 	if (r < 0)
 		return r;
 	found = strstr(output, ROOT_HASH);
