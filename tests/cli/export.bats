@@ -356,19 +356,19 @@ END
     [ -z "$(comm -12 <(cd "$root" && find . -not -type d | sort) <(cd "$BATS_TEST_TMPDIR/gpu" && find . -not -type d | sort))" ]
 }
 
-# load_extension KREL: runs the program of the extension $name on a double of a node that runs this kernel, whose sysfs is $sysfs. The file calls
+# load_extension NAME KREL: runs the program of this extension on a double of a node that runs this kernel, whose sysfs is $sysfs. The file calls
 # has what it called; modprobe fails for the module $refusing.
 load_extension() {
     local bin=$BATS_TEST_TMPDIR/bin program
     mkdir -p "$bin"
-    printf '#!/bin/sh\necho %s\n' "$1" >"$bin/uname"
+    printf '#!/bin/sh\necho %s\n' "$2" >"$bin/uname"
     for program in modprobe ldconfig; do
         # shellcheck disable=SC2016
         printf '#!/bin/sh\necho "%s $*" >>"%s"\n[ -z "${3-}" ] || [ "${3-}" != "%s" ]\n' $program "$BATS_TEST_TMPDIR/calls" "${refusing-}" >"$bin/$program"
     done
     chmod +x "$bin"/*
     : >"$BATS_TEST_TMPDIR/calls"
-    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root/usr/lib/slipway/$name/load"
+    PATH=$bin:$PATH SLIPWAY_SYSFS=$sysfs run sh "$root/usr/lib/slipway/$1/load"
 }
 
 # A loaded module as sysfs shows it: show_module NAME FILE.
@@ -382,19 +382,19 @@ show_module() {
     local name=slipway-nic-$first sysfs=$BATS_TEST_TMPDIR/sys
     run_slipway 0 export "$work/nic.tar" --as sysext --output "$out"
     unpack_raw
-    load_extension 6.1.0-99-amd64
+    load_extension "$name" 6.1.0-99-amd64
     [ "$status" -eq 1 ]
     says "the modules of $name are for kernel $first, and this is kernel 6.1.0-99-amd64"
     [ ! -s "$BATS_TEST_TMPDIR/calls" ]
     # That kernel's own extension is merged, too.
     mkdir "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64"
-    printf '#!/bin/sh\necho "$0" >"%s"\n' "$BATS_TEST_TMPDIR/calls" >"$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64/load"
+    printf '#!/bin/sh\necho called\n' >"$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64/load"
     chmod +x "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64/load"
-    load_extension 6.1.0-99-amd64
+    load_extension "$name" 6.1.0-99-amd64
     [ "$status" -eq 0 ]
-    grep -qx ".*/slipway-nic-6.1.0-99-amd64/load" "$BATS_TEST_TMPDIR/calls"
+    [ "$output" = called ]
     rm -r "$root/usr/lib/slipway/slipway-nic-6.1.0-99-amd64"
-    load_extension "$first"
+    load_extension "$name" "$first"
     [ "$status" -eq 0 ]
     diff "$BATS_TEST_TMPDIR/calls" - <<END
 modprobe -d $root/usr/lib/slipway/$name ib_uverbs
@@ -402,21 +402,21 @@ modprobe -d $root/usr/lib/slipway/$name mlx5_core
 ldconfig 
 END
     # One that fails keeps none of the others back.
-    refusing=ib_uverbs load_extension "$first"
+    refusing=ib_uverbs load_extension "$name" "$first"
     [ "$status" -eq 1 ]
     says "not loaded: ib_uverbs"
     grep -q mlx5_core "$BATS_TEST_TMPDIR/calls"
     # Its own build is fine.
     show_module mlx5_core "$work/nic/usr/lib/modules/$first/updates/ofed/mlx5_core.ko"
-    load_extension "$first"
+    load_extension "$name" "$first"
     [ "$status" -eq 0 ]
     show_module mlx5_core "$work/gpu/usr/lib/modules/$first/updates/nvidia/nvidia.ko"
-    load_extension "$first"
+    load_extension "$name" "$first"
     [ "$status" -eq 1 ]
     says "mlx5_core is loaded from elsewhere: its build id is " "modprobe.blacklist=mlx5_core"
     [ ! -s "$BATS_TEST_TMPDIR/calls" ]
     rm "$sysfs/module/mlx5_core/notes/.note.gnu.build-id"
-    load_extension "$first"
+    load_extension "$name" "$first"
     [ "$status" -eq 1 ]
     says "its build id is not known"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154
+# shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: what `slipway export --as sysext` makes, merged by the systemd that is process 1 of a node: Debian 12's
 # (252) and Debian 13's (257), each on its kernel, with the module sets of the real images. One boot each: it begins with both
