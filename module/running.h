@@ -93,6 +93,12 @@ int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size)
 #define KERNEL_FACTS_OTHER_FACTS   "facts"
 #define PEERMEM_MODULE             "nvidia_peermem" /* as the kernel knows it */
 #define PEERMEM_SYMBOL             "ib_register_peer_memory_client"
+/*
+ * nvidia's, and its value unless its owner says otherwise: GPU memory of a coherent system (GH200,
+ * GB200) would be the kernel's own as a NUMA node, and be counted as the node's memory.
+ */
+#define NVIDIA_COHERENT       "NVreg_CoherentGPUMemoryMode"
+#define NVIDIA_COHERENT_VALUE "driver"
 
 struct kernel_facts {
 	char vermagic[256]; /* "" where not known, as below */

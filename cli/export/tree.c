@@ -98,12 +98,38 @@ void export_list_loaded(const struct export *export, struct strv *names)
 			xstrv_push(names, wanted[i]);
 }
 
+/* Has nvidia.ko of this image the parameter that the GPU container would preset? */
+static bool has_coherent_mode(const struct export *export, const struct export_input *input)
+{
+	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", export->krel);
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_strv_ struct strv types = { 0 };
+	struct error ignored = { 0 };
+
+	(void) !depends_list_modules(input->image.fd, folder, &paths);
+	for (size_t i = 0; i < paths.count && !module; i++)
+		if (strcmp(basename(paths.items[i]), "nvidia.ko") == 0)
+			(void) !elf_module_open_brief(
+				input->image.fd, paths.items[i], &module, &ignored);
+	(void) !(module ? elf_module_info_all(module, "parmtype", &types) : 0);
+	for (size_t i = 0; i < types.count; i++)
+		if (strncmp(types.items[i], NVIDIA_COHERENT ":", strlen(NVIDIA_COHERENT ":")) == 0)
+			return true;
+	return false;
+}
+
 /* The options that the images have for these modules. */
 static void add_options(const struct export *export, struct strv *lines)
 {
 	for (size_t i = 0; i < export->input_count; i++) {
 		_cleanup_strv_ struct strv options = { 0 };
 		struct error ignored = { 0 };
+
+		/* Ahead of the image's own: the kernel takes the last value of two. */
+		if (has_coherent_mode(export, &export->inputs[i]))
+			xstrv_push(
+				lines, "options nvidia " NVIDIA_COHERENT "=" NVIDIA_COHERENT_VALUE);
 
 		if (modprobe_conf_read(export->inputs[i].image.fd, &options, &ignored) < 0)
 			continue;

@@ -132,13 +132,6 @@ void gpu_report_ignored_env(struct role *role)
 			version, role->image.version);
 }
 
-/*
- * nvidia's, unless its owner says otherwise: GPU memory of a coherent system (GH200, GB200) would
- * be the kernel's own as a NUMA node, and be counted as the node's memory.
- */
-#define PRESET       "NVreg_CoherentGPUMemoryMode"
-#define PRESET_VALUE "driver"
-
 /* One that the module does not have is given to it all the same: the kernel warns, and loads it. */
 static int take_unknown(struct action *action, const char *module, const char *parameter,
 	const char *where, struct strv *unknown)
@@ -177,7 +170,7 @@ static int parameters_of_module(struct action *action, struct loader *loader, co
 	for (size_t i = 0; i < parameters->count; i++) {
 		const char *parameter = parameters->items[i];
 
-		if (parameter_is(parameter, PRESET))
+		if (parameter_is(parameter, NVIDIA_COHERENT))
 			wants_preset = false;
 		r = parameter_check(&taken, parameter, error);
 		if (r == -ENOENT)
@@ -187,8 +180,8 @@ static int parameters_of_module(struct action *action, struct loader *loader, co
 		if (r < 0)
 			return r;
 	}
-	if (wants_preset && parameter_exists(&taken, PRESET) &&
-		strv_push(parameters, PRESET "=" PRESET_VALUE) < 0)
+	if (wants_preset && parameter_exists(&taken, NVIDIA_COHERENT) &&
+		strv_push(parameters, NVIDIA_COHERENT "=" NVIDIA_COHERENT_VALUE) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", module);
 	return 0;
 }

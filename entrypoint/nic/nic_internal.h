@@ -329,7 +329,7 @@ int swap_unload(struct swap_context *swap, const struct strv *names, bool holder
  * them by now. */
 int swap_unload_plan(struct swap_context *swap, const struct swap_plan *plan, bool undoing,
 	struct strv *removed);
-/* Of "swap-out": no folder of the swap's own is in /dev/infiniband any more. */
+/* Removes the folder that "swap-out" keeps in /dev/infiniband. */
 void swap_release_device_folder(const struct swap_context *swap);
 /*
  * Loads what of the pending modules is not there: with @of_image the image's where it has one, else

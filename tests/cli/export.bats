@@ -48,6 +48,8 @@ setup_file() {
     add_userspace gpu
     mkdir -p "$work/gpu/usr/lib/modules/$first/updates/gdrcopy" "$work/gpu/usr/lib/modules/$first/kernel/drivers" "$work/gpu/etc/modprobe.d"
     make_module "$work/gpu/usr/lib/modules/$first/updates/gdrcopy/gdrdrv.ko" gdrdrv "krel=$first"
+    make_module "$work/gpu/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x11 \
+        parmtype=NVreg_CoherentGPUMemoryMode:charp
     make_module "$work/gpu/usr/lib/modules/$first/kernel/drivers/ecc.ko" ecc "krel=$first"
     printf '%s\n' 'options nvidia NVreg_EnableGpuFirmware=1' 'options other x=1' >"$work/gpu/etc/modprobe.d/ours.conf"
     cp -r "$work/gpu" "$work/escaping"
@@ -147,6 +149,7 @@ END
 # Made by slipway export.
 blacklist nouveau
 blacklist nova_core
+options nvidia NVreg_CoherentGPUMemoryMode=driver
 options nvidia NVreg_EnableGpuFirmware=1
 END
     diff "$root/usr/lib/modules-load.d/slipway.conf" - <<<$'nvidia\nnvidia_peermem'
