@@ -172,23 +172,34 @@ static bool is_verdict(int code)
 	       code == EXIT_CODE_CANNOT_TELL;
 }
 
-/* Takes the report that the child has written. */
-static void take_report(struct several *several, const char *uname, int fd, int code)
+static int no_report(struct error *error)
+{
+	(void) error_set(error, -EIO, "the report of an architecture could not be kept");
+	return error_try(error, -EIO, "room in /tmp");
+}
+
+/* Takes the report that the child has written; it may have had no room for all of it. */
+static int take_report(
+	struct several *several, const char *uname, FILE *file, int code, struct error *error)
 {
 	bool worse = code == EXIT_CODE_WILL_NOT_LOAD || several->worst == EXIT_CODE_OK;
 	_cleanup_free_ char *text = NULL;
-	json_object *report;
+	json_object *report = NULL;
 
 	if (worse)
 		several->worst = code;
-	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || fs_read_fd(fd, 0, &text, NULL) < 0)
-		return;
-	report = json_tokener_parse(text);
+	if (!file)
+		return 0;
+	if (lseek(fileno(file), 0, SEEK_SET) == 0 && fs_read_fd(fileno(file), 0, &text, NULL) == 0)
+		report = json_tokener_parse(text);
+	if (!report)
+		return no_report(error);
 	if (worse)
 		several->verdict =
 			json_object_get_string(json_object_object_get(report, "verdict"));
 	json_add_texts(report, "arch", uname);
 	(void) json_object_array_add(several->reports, report);
+	return 0;
 }
 
 /* Once, for @uname; with NULL, several->unames gets those to do it for instead, if several. */
@@ -197,6 +208,7 @@ static int verify_once(char **argv, const char *uname, struct several *several)
 	_cleanup_(verify_close) struct verify verify = VERIFY_CLOSED;
 	_cleanup_fclose_ FILE *report = NULL;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	struct error error = { 0 };
 	int code;
 
 	verify.jobs = processors > 0 ? (unsigned int) processors : 1;
@@ -208,17 +220,22 @@ static int verify_once(char **argv, const char *uname, struct several *several)
 			return EXIT_CODE_OK;
 	} else {
 		verify.common.arch = uname;
-		if (verify.common.json)
+		if (verify.common.json) {
 			report = tmpfile();
-		else if (uname != several->unames.items[0])
+			if (!report) {
+				(void) no_report(&error);
+				return json_fail("verify", "", EXIT_CODE_INTERNAL, &error);
+			}
+			if (!several->reports)
+				several->reports = json_object_new_array();
+		} else if (uname != several->unames.items[0]) {
 			(void) putchar('\n');
-		if (report && !several->reports)
-			several->reports = json_object_new_array();
+		}
 		verify.report = report;
 	}
 	code = verify_supervise(&verify, "verify", "nothing was checked", work, &verify);
-	if (uname && is_verdict(code))
-		take_report(several, uname, report ? fileno(report) : -1, code);
+	if (uname && is_verdict(code) && take_report(several, uname, report, code, &error) < 0)
+		return json_fail("verify", "", EXIT_CODE_INTERNAL, &error);
 	return code;
 }
 

@@ -143,13 +143,18 @@ static int name_members(struct set_work *work)
 	work->nodes = calloc(count + 1, sizeof(*work->nodes));
 	if (!work->nodes || name_table_reserve(&work->names, count) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
+	/* What modules.dep lists comes first: the choice between others of the name is then none.
+	 */
+	for (uint32_t i = 0; i < 2 * count; i++) {
+		uint32_t member = i % count;
 		uint32_t holder;
 
-		if (name_member(work, i) < 0)
+		if (work->set->members[member].listed != (i < count))
+			continue;
+		if (name_member(work, member) < 0)
 			return -ENOMEM;
-		holder = *name_table_put(&work->names, work->nodes[i].label, i);
-		if (holder != i && choose_of_name(work, holder, i) < 0)
+		holder = *name_table_put(&work->names, work->nodes[member].label, member);
+		if (holder != member && choose_of_name(work, holder, member) < 0)
 			return -ENOMEM;
 	}
 	return name_kernel(work);

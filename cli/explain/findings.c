@@ -23,7 +23,7 @@ static const char *keep(struct explain_causes *causes, char *text)
 	return causes->made.items[causes->made.count - 1];
 }
 
-/* @text: "built for … are named. Rebuild it …": what is wrong, and the cure. */
+/* @text: "built for … are named. Rebuild it …": what is wrong is its first sentence. */
 static void add(struct explain_causes *causes, const char *id, const char *text)
 {
 	const char *end = strstr(text, ". ");

@@ -126,11 +126,6 @@ static void add_options(const struct export *export, struct strv *lines)
 		_cleanup_strv_ struct strv options = { 0 };
 		struct error ignored = { 0 };
 
-		/* Ahead of the image's own: the kernel takes the last value of two. */
-		if (has_coherent_mode(export, &export->inputs[i]))
-			xstrv_push(
-				lines, "options nvidia " NVIDIA_COHERENT "=" NVIDIA_COHERENT_VALUE);
-
 		if (modprobe_conf_read(export->inputs[i].image.fd, &options, &ignored) < 0)
 			continue;
 		for (size_t k = 0; k < options.count; k++) {
@@ -165,6 +160,21 @@ static void stage_nodes(struct staging *root, const char *name)
 	staging_write_lines(root, path, &lines);
 }
 
+/* A file of its own, of the first name: the kernel takes the last value, that of an owner's file.
+ */
+static void stage_preset(const struct export *export, struct staging *root, const char *name)
+{
+	const struct export_input *gpu = export_find_role(export, "gpu");
+	_cleanup_free_ char *path = xasprintf("usr/lib/modprobe.d/00-%s.conf", name);
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	if (!gpu || !has_coherent_mode(export, gpu))
+		return;
+	xstrv_push(&lines, "# As the GPU container does. Made by slipway export.");
+	xstrv_push(&lines, "options nvidia " NVIDIA_COHERENT "=" NVIDIA_COHERENT_VALUE);
+	staging_write_lines(root, path, &lines);
+}
+
 void export_stage_rules(struct export *export, struct staging *root, const char *name)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -178,6 +188,7 @@ void export_stage_rules(struct export *export, struct staging *root, const char 
 	add_options(export, &lines);
 	if (lines.count > 1)
 		staging_write_lines(root, path, &lines);
+	stage_preset(export, root, name);
 	if (fs_exists(root->fd, "usr/bin/nvidia-modprobe"))
 		stage_nodes(root, name);
 	else if (fs_exists(root->fd, EXPORT_SMI))

@@ -203,7 +203,7 @@ static bool is_wanted(void *context, const char *path)
 		if (is_below(path, folders[i]))
 			return true;
 	return module_suffix(path) || strcmp(name, "Module.symvers") == 0 ||
-	       strcmp(name, VERIFY_INDEX) == 0 || strcmp(path, IMAGE_CONF) == 0 ||
+	       strcmp(name, VERIFY_MODULES_DEP) == 0 || strcmp(path, IMAGE_CONF) == 0 ||
 	       strcmp(path, IMAGE_KIT) == 0;
 }
 

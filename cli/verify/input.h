@@ -53,7 +53,7 @@ struct verify_input {
 	}
 
 /* depmod writes it: each module's path in the folder of the release, and those that it needs. */
-#define VERIFY_INDEX "modules.dep"
+#define VERIFY_MODULES_DEP "modules.dep"
 
 /* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones show it by their name.
  */

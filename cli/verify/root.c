@@ -159,9 +159,9 @@ static size_t release_length(const char *path)
 	return end ? (size_t) (end + 1 - path) : 0;
 }
 
-static void read_index(struct verify_index *index, const struct verify_input *input)
+static void read_modules_dep(struct verify_modules_dep *index, const struct verify_input *input)
 {
-	_cleanup_free_ char *path = xasprintf("%s" VERIFY_INDEX, index->folder);
+	_cleanup_free_ char *path = xasprintf("%s" VERIFY_MODULES_DEP, index->folder);
 	_cleanup_free_ char *real = NULL;
 	_cleanup_free_ char *text = NULL;
 	char *rest;
@@ -176,25 +176,25 @@ static void read_index(struct verify_index *index, const struct verify_input *in
 	strv_sort(&index->paths);
 }
 
-bool verify_index_lists(
-	struct verify_index *index, const struct verify_input *input, const char *path)
+bool verify_modules_dep_lists(
+	struct verify_modules_dep *index, const struct verify_input *input, const char *path)
 {
 	size_t length = release_length(path);
 	size_t at;
 
 	if (!index->folder || strlen(index->folder) != length ||
 		strncmp(index->folder, path, length) != 0) {
-		verify_index_close(index);
+		verify_modules_dep_close(index);
 		index->folder = xstrndup(path, length);
-		read_index(index, input);
+		read_modules_dep(index, input);
 	}
 	at = verify_search(&index->paths, path + length);
 	return at < index->paths.count && strcmp(index->paths.items[at], path + length) == 0;
 }
 
-void verify_index_close(struct verify_index *index)
+void verify_modules_dep_close(struct verify_modules_dep *index)
 {
 	free(index->folder);
 	strv_free(&index->paths);
-	*index = (struct verify_index){ 0 };
+	*index = (struct verify_modules_dep){ 0 };
 }

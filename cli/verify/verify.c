@@ -99,13 +99,13 @@ static void open_members(struct verify *verify)
 	opening.below = xcalloc(count, sizeof(*opening.below));
 	for (size_t i = 0; i < verify->input_count; i++) {
 		const struct verify_input *input = &verify->inputs[i];
-		_cleanup_(verify_index_close) struct verify_index index = { 0 };
+		_cleanup_(verify_modules_dep_close) struct verify_modules_dep index = { 0 };
 
 		for (size_t k = 0; k < input->modules.count; k++) {
 			const char *path = input->modules.items[k];
 			size_t at = set->member_count++;
 
-			set->members[at].listed = verify_index_lists(&index, input, path);
+			set->members[at].listed = verify_modules_dep_lists(&index, input, path);
 
 			opening.below[at] = path;
 			verify->member_inputs[at] = input;

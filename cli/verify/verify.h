@@ -150,15 +150,15 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error) _
 void modprobe_conf_parse(const char *text, struct strv *options);
 
 /* modules.dep of the folder that was asked about last. */
-struct verify_index {
+struct verify_modules_dep {
 	char *folder; /* below the input: "lib/modules/<krel>/" */
 	struct strv paths;
 };
 
 /* Does the modules.dep of its folder have the module @path of @input? */
-bool verify_index_lists(
-	struct verify_index *index, const struct verify_input *input, const char *path);
-void verify_index_close(struct verify_index *index);
+bool verify_modules_dep_lists(
+	struct verify_modules_dep *index, const struct verify_input *input, const char *path);
+void verify_modules_dep_close(struct verify_modules_dep *index);
 
 /*
  * --- a run; `slipway explain` opens a kernel and what is loaded before in the same way, and a

@@ -149,9 +149,9 @@ END
 # Made by slipway export.
 blacklist nouveau
 blacklist nova_core
-options nvidia NVreg_CoherentGPUMemoryMode=driver
 options nvidia NVreg_EnableGpuFirmware=1
 END
+    grep -x 'options nvidia NVreg_CoherentGPUMemoryMode=driver' "$root/usr/lib/modprobe.d/00-slipway.conf"
     diff "$root/usr/lib/modules-load.d/slipway.conf" - <<<$'nvidia\nnvidia_peermem'
     jq -e --arg krel "$first" '.krel == $krel and .os == "debian12" and .arch == "x86_64" and .peermem_ofed == "24.07"
         and (.sets | map("\(.role) \(.version) \(.proof) \(.signed_by) \(.signed_key)")) == ["gpu 535.1.2 holds ours 0102"]
