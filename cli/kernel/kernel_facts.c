@@ -55,6 +55,20 @@ static void guess_compiler(struct kernel *kernel)
 			kernel->context->os.os));
 }
 
+/* A build's architecture is settled before the tree is there, and a release need not name it. */
+static int check_arch(struct kernel *kernel, struct error *error)
+{
+	const char *arch = kernel->record.arch;
+	struct context *context = kernel->context;
+
+	if (!kernel->request.for_images || !*arch || strcmp(arch, context->arch) == 0)
+		return 0;
+	(void) error_set(error, -EINVAL,
+		"kernel %s is for %s, as its configuration says, but this build is for %s",
+		kernel->lock.krel, arch, context->arch);
+	return context_fail(context, EXIT_CODE_USAGE, error_try(error, -EINVAL, "--arch %s", arch));
+}
+
 /* The compiler comes from the tree itself, so the tree must be there before other keys are. */
 int kernel_open_tree(struct kernel *kernel, struct error *error)
 {
@@ -76,7 +90,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 			xasprintf("the kernel's configuration: %s",
 				*compiler->text ? compiler->text : compiler->version));
 	guess_compiler(kernel);
-	return 0;
+	return check_arch(kernel, error);
 }
 
 void kernel_override_compiler(struct kernel *kernel)

@@ -60,6 +60,14 @@ has_kernel() {
     has_kernel
 }
 
+@test "a kernel for another architecture than the build's: its configuration says so, whatever its name does not" {
+    make_root "$root" "$krel"
+    sed -i 's/^CONFIG_X86_64=y/CONFIG_ARM64=y/' "$root/usr/src/linux-headers-$krel/.config"
+    kernel_from 2 "$root"
+    says "kernel $krel is for aarch64, as its configuration says, but this build is for x86_64" "try: --arch aarch64"
+    kernel_from "$made" "$root" -- --arch arm64
+}
+
 @test "the packages of make rpm-pkg" {
     make_headers "$BATS_TEST_TMPDIR/devel/usr/src/kernels/$krel" "$krel"
     mkdir -p "$BATS_TEST_TMPDIR/devel/lib/modules/$krel"
