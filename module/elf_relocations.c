@@ -265,6 +265,18 @@ static int check_index(const struct target *target, size_t index, const Elf64_Re
 		target->parts->symbol_count);
 }
 
+/*
+ * A PLT's ADRP reaches 4 GiB, and no number lies so near: it becomes a BRK. The kernel loads that,
+ * or stops (BUG) where it compares it with another PLT whose target has the same low bits:
+ * plt_entries_equal() of arch/arm64/kernel/module-plts.c, seen with 6.12.
+ */
+static bool is_beyond_plts(
+	const struct target *target, const Elf64_Rela *relocation, const Elf64_Sym *symbol)
+{
+	return elf_machine_type(target->machine, ELF64_R_TYPE(relocation->r_info))->has_plt &&
+	       origin_of(target, ELF64_R_SYM(relocation->r_info), symbol) == ORIGIN_NUMBER;
+}
+
 static int check_value(
 	struct target *target, size_t index, const Elf64_Rela *relocation, struct error *error)
 {
@@ -275,6 +287,11 @@ static int check_value(
 	if (r < 0)
 		return r;
 	elf_symbol_at(target->parts, ELF64_R_SYM(relocation->r_info), &symbol);
+	if (is_beyond_plts(target, relocation, &symbol))
+		return error_set(error, -EFAULT,
+			"the relocation at offset %llu, of type %llu, jumps to a number or to a "
+			"symbol that nothing exports, which no PLT reaches",
+			place_of(target, index), ull(type));
 	switch (fit_value(target, relocation, &symbol)) {
 	case FITS_NEVER:
 		return error_set(error, -ENOEXEC,

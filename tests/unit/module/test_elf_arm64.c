@@ -157,7 +157,7 @@ static struct file *make_file(void)
 	set_symbol(&file->symbols[WEAK], 8, STB_WEAK, SHN_UNDEF);
 	file->text_rela[0].r_info = ELF64_R_INFO(KERNEL, R_AARCH64_CALL26);
 	file->text_rela[1].r_info = ELF64_R_INFO(IN_DATA, R_AARCH64_ADR_PREL_PG_HI21);
-	file->init_rela[0].r_info = ELF64_R_INFO(WEAK, R_AARCH64_CALL26);
+	file->init_rela[0].r_info = ELF64_R_INFO(WEAK, R_AARCH64_ABS64);
 	file->data_rela[0].r_info = ELF64_R_INFO(KERNEL, R_AARCH64_ABS64);
 	return file;
 }
@@ -338,7 +338,9 @@ static void values_have_to_fit(void **state)
 		{ R_AARCH64_ADR_PREL_PG_HI21_NC, NUMBER, 0, 0 },
 		{ R_AARCH64_ADR_PREL_PG_HI21, IN_NOTE, 0, -ERANGE }, /* in the copy of the file */
 		{ R_AARCH64_CALL26, KERNEL, GIB, 0 },                /* by a PLT */
-		{ R_AARCH64_CALL26, IN_TEXT, 256 * MIB, -ERANGE },   /* for which none is counted */
+		{ R_AARCH64_CALL26, NUMBER, 0, -EFAULT },            /* which does not reach it */
+		{ R_AARCH64_JUMP26, NUMBER, GIB, -EFAULT }, { R_AARCH64_CALL26, 0, 0, -EFAULT },
+		{ R_AARCH64_CALL26, IN_TEXT, 256 * MIB, -ERANGE }, /* for which none is counted */
 	};
 	_cleanup_file_ struct file *file = make_file();
 
@@ -355,8 +357,8 @@ static void an_absent_weak_symbol_is_at_zero(void **state)
 	assert_relocation(file, R_AARCH64_ADR_PREL_PG_HI21, WEAK, 0, -ENOEXEC);
 	assert_relocation(file, R_AARCH64_PREL32, WEAK, 0, -ENOEXEC);
 	assert_relocation(file, R_AARCH64_ABS32, WEAK, 0, 0);
+	assert_relocation(file, R_AARCH64_CALL26, WEAK, 0, -EFAULT);
 	assert_relocation(file, R_AARCH64_ABS64, WEAK, 0, 0);
-	assert_relocation(file, R_AARCH64_CALL26, WEAK, 0, 0);
 	assert_proof(*state, file, 0, "");
 	file->text_rela[1].r_info = ELF64_R_INFO(WEAK, R_AARCH64_ADR_PREL_PG_HI21);
 	assert_proof(*state, file, ENOEXEC, "of type 275, has a value that is too large");

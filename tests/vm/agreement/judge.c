@@ -289,6 +289,16 @@ static void tell(FILE *file, struct judge *judge, const struct one *one, const s
 		one->module, one->detail, proof->count ? proof->findings[0].text : "");
 }
 
+/* A jump that no PLT reaches: the kernel loads it or crashes, by the addresses around it. */
+static bool is_chance(int answer, const struct proof *proof)
+{
+	bool told = false;
+
+	for (size_t i = 0; i < proof->count; i++)
+		told |= strstr(proof->findings[i].text, "which no PLT reaches") != NULL;
+	return told && (answer == 0 || answer == CRASHED);
+}
+
 static void count(struct judge *judge, const struct one *one, const struct proof *proof)
 {
 	int answer = judge->results[one->index].answer, ours = proof->answer;
@@ -299,6 +309,10 @@ static void count(struct judge *judge, const struct one *one, const struct proof
 		judge->dangerous_taken += proof->verdict != PROOF_WILL_NOT_LOAD;
 		if (proof->verdict != PROOF_WILL_NOT_LOAD)
 			tell(stdout, judge, one, proof);
+		return;
+	}
+	if (is_chance(answer, proof)) {
+		judge->state++;
 		return;
 	}
 	if (answer >= 0 && answer < CANNOT_TELL)
@@ -429,7 +443,7 @@ static void print_matrix(const struct judge *judge)
 				printf(" %14zu", judge->matrix[row][column]);
 	}
 	printf("\n%s: %zu agree, %zu disagree, %zu cannot tell; %zu that the kernel would not survive, of which %zu would "
-	       "pass; %zu hang on what is loaded\n",
+	       "pass; %zu hang on what is loaded, and where\n",
 		judge->options.name, judge->agreed, judge->disagreements, judge->undecided,
 		judge->dangerous, judge->dangerous_taken, judge->state);
 }
