@@ -38,8 +38,15 @@ arm64() {
     AGREEMENT_PRISTINE=100 AGREEMENT_COUNT=700 AGREEMENT_SIGNED=60 agree "$@"
 }
 
+# arm64_drivers KREL: fills driver_sets with what 85-arm64*.bats boot; the cache has it, or gets it here.
+arm64_drivers() {
+    "$agreement_build/slipway" build --os debian12 --kernel "$1" --ofed reference --nvidia debian --output "$BATS_TEST_TMPDIR/images"
+    find_driver_sets "$1"
+}
+
 @test "arm64, 6.1: agreement" {
-    arm64 "$ARM64_61" --os debian12 --foreign "$ARM64_612" --foreign "$ARM64_7"
+    arm64_drivers "$ARM64_61"
+    arm64 "$ARM64_61" --os debian12 --foreign "$ARM64_612" --foreign "$ARM64_7" "${driver_sets[@]}"
 }
 
 @test "arm64, Debian 12's 6.12: agreement" {
@@ -47,7 +54,8 @@ arm64() {
 }
 
 @test "arm64, 6.12 with pages of 16 KiB: agreement" {
-    arm64 "$ARM64_16K" --os debian12 --foreign "$ARM64_612"
+    arm64_drivers "$ARM64_16K"
+    arm64 "$ARM64_16K" --os debian12 --foreign "$ARM64_612" "${driver_sets[@]}"
 }
 
 @test "arm64, Debian 13's 6.12: agreement" {
