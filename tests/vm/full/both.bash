@@ -8,14 +8,18 @@ top=$(realpath -m "$vm_folder/../..")
 build=$(cd "$top" && realpath -m "${O:-build}")
 export slipway=$build/slipway
 
+# use_both KREL IMAGES: a guest of that kernel, made by what the VM_ variables say, and a disk of both images.
+use_both() {
+    use_guest "$1"
+    VM_IMAGES=$VM_BUILD/images/$1.ext4
+    export VM_IMAGES
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$2/gpu.oci.tar" nic="$2/nic.oci.tar"
+}
+
 # run_both KREL IMAGES: both containers on that kernel, in an order that makes the GPU container wait; served, unloaded.
-# The guest is made by use_guest, by what the VM_ variables say.
 run_both() {
     local krel=$1 images=$2
-    use_guest "$krel"
-    VM_IMAGES=$VM_BUILD/images/$krel.ext4
-    export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images/gpu.oci.tar" nic="$images/nic.oci.tar"
+    use_both "$krel" "$images"
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
