@@ -68,7 +68,7 @@ this_machine=$(uname -m)
 
 # use_machine NAME: sets machine_name, and machine to its row.
 use_machine() {
-    [ -v "machine_$1[debian]" ] || {
+    [[ " ${machines[*]} " == *" $1 "* ]] || {
         printf 'the VM cannot be a %s: add its row to tests/vm/machine.bash\n' "$1" >&2
         return 1
     }

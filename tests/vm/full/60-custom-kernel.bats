@@ -9,7 +9,7 @@ bats_require_minimum_version 1.5.0
 load both
 
 setup_file() {
-    custom=$("$vm_folder/make-custom-kernel" --build "$VM_BUILD" --jobs "$(nproc)")
+    custom=$("$vm_folder/make-custom-kernel" --with signed --build "$VM_BUILD")
     krel=$(cat "$custom/krel")
     images=$build/images-$krel
     unsigned=$build/images-$krel-unsigned
