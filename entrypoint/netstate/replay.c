@@ -703,7 +703,7 @@ static const struct object objects[] = {
 		.indexes = BIT(RTA_OIF), .is_wanted = route_is_wanted, .describe = describe_route,
 		.put = put_route, .finish = finish_route },
 	{ "rule", "rule", RTM_GETRULE, RTM_NEWRULE, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
-		.is_late = true, .header_size = sizeof(struct fib_rule_hdr),
+		.is_late = true, .is_optional = true, .header_size = sizeof(struct fib_rule_hdr),
 		.flags_at = offsetof(struct fib_rule_hdr, flags), .flags_kept = FIB_RULE_INVERT,
 		.kept = ~BIT(FRA_PAD), .is_wanted = rule_is_wanted, .describe = describe_rule },
 };
