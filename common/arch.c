@@ -49,6 +49,34 @@ const struct arch *arch_find(const char *name)
 	return NULL;
 }
 
+/* A part between signs is the whole word: "x86_64" of 5.14.0-427.el9.x86_64+rt. */
+static const char *find_part(const char *krel, const char *part)
+{
+	static const char signs[] = "-.+~";
+	size_t length = strlen(part);
+
+	for (const char *at = strstr(krel, part); at; at = strstr(at + 1, part))
+		if (at > krel && strchr(signs, at[-1]) &&
+			(!at[length] || strchr(signs, at[length])))
+			return at;
+	return NULL;
+}
+
+const struct arch *arch_of_krel(const char *krel, const char **ret_name)
+{
+	for (const struct arch *arch = archs; arch->uname; arch++) {
+		const char *name = find_part(krel, arch->uname);
+
+		if (!name)
+			name = find_part(krel, arch->debian);
+		if (name && ret_name)
+			*ret_name = name;
+		if (name)
+			return arch;
+	}
+	return NULL;
+}
+
 const struct arch *arch_of_machine(uint16_t machine)
 {
 	for (const struct arch *arch = archs; arch->uname; arch++)

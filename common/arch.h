@@ -31,6 +31,13 @@ extern const struct arch archs[];
 /* Finds a machine by its uname, Debian or OCI name; NULL when the name is unknown. */
 const struct arch *arch_find(const char *name);
 
+/*
+ * Finds the machine that a kernel's release names by its uname or Debian name, as a word of its own
+ * and not at the beginning: 6.1.0-56-amd64 names one, 6.1.0-amd64fips none. NULL then. @ret_name
+ * (may be NULL) is where the name begins in @krel.
+ */
+const struct arch *arch_of_krel(const char *krel, const char **ret_name);
+
 /* Finds a machine by its e_machine, elf(5); NULL when that is unknown, or 0. */
 const struct arch *arch_of_machine(uint16_t machine);
 

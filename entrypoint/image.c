@@ -49,14 +49,6 @@ static char *expected_tag(const struct image_conf *image, const char *krel)
 	return os_tag ? tag_gpu(version, krel, os_tag) : NULL;
 }
 
-/* Many releases name their machine; for others the build must be told: it may run on another. */
-static const char *arch_to_name(const char *krel)
-{
-	const struct arch *arch = arch_here();
-
-	return strstr(krel, arch->uname) || strstr(krel, arch->debian) ? NULL : arch->uname;
-}
-
 /* The error names the cure: the `slipway build` for an image of this kind, and alternatives. */
 static int refuse_kernel(int root_fd, const struct image_conf *image, const char *krel,
 	const struct strv *kernels, struct error *error)
@@ -64,7 +56,9 @@ static int refuse_kernel(int root_fd, const struct image_conf *image, const char
 	_cleanup_free_ char *list = strv_join(kernels, ", ");
 	_cleanup_free_ char *tag = expected_tag(image, krel);
 	bool nic = strcmp(image->role, "nic") == 0;
-	const char *arch = arch_to_name(krel);
+	/* The build must be told a machine that the release does not name: it may run on another.
+	 */
+	const char *arch = arch_of_krel(krel, NULL) ? NULL : arch_here()->uname;
 	struct utsname system;
 	char ofed[128] = "";
 	bool is_running;

@@ -98,41 +98,25 @@ const char *krel_flavour(const char *krel)
 
 /* ---- machines and systems */
 
-/* A part between signs is the whole word: "x86_64" of 5.14.0-427.el9.x86_64+rt. */
-static const char *find_part(const char *krel, const char *part)
-{
-	static const char signs[] = "-.+~";
-	size_t length = strlen(part);
-
-	for (const char *at = strstr(krel, part); at; at = strstr(at + 1, part))
-		if (at > krel && strchr(signs, at[-1]) &&
-			(!at[length] || strchr(signs, at[length])))
-			return at;
-	return NULL;
-}
-
 const char *krel_arch(const char *krel)
 {
-	for (const struct arch *arch = archs; arch->uname; arch++)
-		if (find_part(krel, arch->uname) || find_part(krel, arch->debian))
-			return arch->uname;
-	return NULL;
+	const struct arch *arch = arch_of_krel(krel, NULL);
+
+	return arch ? arch->uname : NULL;
 }
 
 char *krel_for_arch(const char *krel, const char *uname)
 {
 	const struct arch *to = arch_find(uname);
+	const char *name;
+	const struct arch *from = arch_of_krel(krel, &name);
+	bool by_uname;
 
-	for (const struct arch *arch = archs; arch->uname && to; arch++) {
-		bool by_uname = find_part(krel, arch->uname);
-		const char *word = by_uname ? arch->uname : arch->debian;
-		const char *at = find_part(krel, word);
-
-		if (at)
-			return xasprintf("%.*s%s%s", (int) (at - krel), krel,
-				by_uname ? to->uname : to->debian, at + strlen(word));
-	}
-	return NULL;
+	if (!to || !from)
+		return NULL;
+	by_uname = strncmp(name, from->uname, strlen(from->uname)) == 0;
+	return xasprintf("%.*s%s%s", (int) (name - krel), krel, by_uname ? to->uname : to->debian,
+		name + strlen(by_uname ? from->uname : from->debian));
 }
 
 char *krel_with_arch(const char *krel)

@@ -51,6 +51,39 @@ static void each_name_finds_its_own_row(void **state)
 	assert_string_equal(arch_oci("vax"), "vax");
 }
 
+static void a_release_names_its_machine_as_a_word_of_its_own(void **state)
+{
+	static const struct {
+		const char *krel, *uname, *rest;
+	} cases[] = {
+		{ "6.1.0-56-amd64", "x86_64", "amd64" },
+		{ "5.14.0-427.el9.x86_64+rt", "x86_64", "x86_64+rt" },
+		{ "6.8.0-1010.aarch64", "aarch64", "aarch64" },
+		{ "6.1.0-amd64fips-arm64", "aarch64", "arm64" },
+		{ "6.1.0-amd64fips", NULL, NULL },
+		{ "6.1.0-xamd64", NULL, NULL },
+		{ "6.8.0-57-generic", NULL, NULL },
+		{ "amd64", NULL, NULL },
+		{ "", NULL, NULL },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *name = NULL;
+		const struct arch *arch = arch_of_krel(cases[i].krel, &name);
+
+		assert_ptr_equal(arch, arch_of_krel(cases[i].krel, NULL));
+		if (!cases[i].uname) {
+			assert_null(arch);
+			assert_null(name);
+			continue;
+		}
+		assert_non_null(arch);
+		assert_string_equal(arch->uname, cases[i].uname);
+		assert_string_equal(name, cases[i].rest);
+	}
+}
+
 /* This program's own file says what machine it is for. */
 static void the_machine_here_is_that_of_its_programs(void **state)
 {
@@ -71,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_whole),
 		cmocka_unit_test(each_name_finds_its_own_row),
+		cmocka_unit_test(a_release_names_its_machine_as_a_word_of_its_own),
 		cmocka_unit_test(the_machine_here_is_that_of_its_programs),
 	};
 

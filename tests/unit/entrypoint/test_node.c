@@ -28,6 +28,8 @@ static void names_the_kernels_that_it_has(void **state)
 	assert_contains(error.text, "slipway build --kernel 6.1.0-99-amd64 --os debian12 (a");
 	assert_null(strstr(error.text, "--ofed"));
 	assert_contains(error.text, "slipway build --sources-image");
+	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-amd64fips", &error), -ENOENT);
+	assert_contains(error.text, "--kernel 6.1.0-amd64fips --os debian12 --arch x86_64 (a");
 }
 
 static void assert_cure(const struct folder *folder, const char *conf, const char *part)
