@@ -16,7 +16,6 @@
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/status.h"
 #include "entrypoint/tools/tools.h"
-#include "entrypoint/topo/topo.h"
 
 static const char usage[] =
 	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
@@ -128,29 +127,6 @@ static const struct verb *find_verb(const char *program, const char *name)
 	return NULL;
 }
 
-/* Those that only look, under whatever name the program is called. */
-typedef int look(int root_fd, const char *program, char *const *arguments);
-
-static look run_status, run_topo, run_explain;
-
-static const struct look_verb {
-	const char *name;
-	const char *usage; /* for --help */
-	look *run;
-} look_verbs[] = {
-	{ "status", status_usage, run_status },
-	{ "topo", topo_usage, run_topo },
-	{ "explain", reason_explain_usage, run_explain },
-};
-
-static const struct look_verb *find_look_verb(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(look_verbs); i++)
-		if (strcmp(look_verbs[i].name, name) == 0)
-			return &look_verbs[i];
-	return NULL;
-}
-
 static int usage_error(int root_fd, const char *program, bool is_final, const char *format, ...)
 	_printf_(4, 5);
 
@@ -187,9 +163,9 @@ static int no_verb(int root_fd, const char *program, const char *name)
 			r = strv_push(&names, verbs[i].name);
 	if (r == 0)
 		meant = nearest_word(&names, name);
-	for (size_t i = 0; !meant && i < ARRAY_SIZE(look_verbs); i++)
-		if (is_slip_of(name, look_verbs[i].name, 2))
-			meant = look_verbs[i].name;
+	for (const struct look_verb *verb = look_verbs; !meant && verb->name; verb++)
+		if (is_slip_of(name, verb->name, 2))
+			meant = verb->name;
 	return usage_error(root_fd, program, true, "%s: no %s \"%.64s\"%s%s%s", program,
 		*name == '-' ? "option" : "verb", name, meant ? ": did you mean " : "",
 		meant ? meant : "", meant ? "?" : "");
@@ -203,26 +179,13 @@ static int run_verb(int root_fd, const struct verb *verb, char *const *arguments
 		"%s %s takes no arguments: \"%.64s\"", verb->program, verb->name, *arguments);
 }
 
-static int run_status(int root_fd, const char *program, char *const *arguments)
+/* A verb that only looks leaves the container's termination message as it is. */
+static int refuse_word(const char *what, const char *word)
 {
-	struct status_options options;
-	const char *other = status_parse(arguments, &options);
-
-	if (!other)
-		return status_main(root_fd, &options);
-	return usage_error(
-		root_fd, program, false, "status takes only --json and --strict: \"%.64s\"", other);
+	return usage_error(-1, "", false, "%s \"%.64s\"", what, word);
 }
 
-static int run_topo(int root_fd, const char *program, char *const *arguments)
-{
-	bool json = *arguments && strcmp(*arguments, "--json") == 0;
-	const char *other = arguments[json ? 1 : 0];
-
-	if (!other)
-		return topo_main(root_fd, json);
-	return usage_error(root_fd, program, false, "topo takes only --json: \"%.64s\"", other);
-}
+static const struct look_program look_program = { "slipway-init", refuse_word };
 
 /* Also behind a verb: no driver is loaded for a user who asks for help. */
 static bool asks_for_help(char *const *arguments)
@@ -231,16 +194,6 @@ static bool asks_for_help(char *const *arguments)
 		if (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0)
 			return true;
 	return false;
-}
-
-static int run_explain(int root_fd, const char *program, char *const *arguments)
-{
-	const char *word = arguments[0];
-
-	if (word && arguments[1])
-		return usage_error(root_fd, program, false,
-			"explain takes one reason or exit code: \"%.64s\"", arguments[1]);
-	return reason_explain("slipway-init", word);
 }
 
 static bool is_program(const char *name)
@@ -257,7 +210,7 @@ int main(int argc, char **argv)
 	const int open_errno = errno;
 	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
 	bool has_program = argc > 1 && is_program(argv[1]);
-	const char *program = "";
+	const char *program = "", *help = usage;
 	const struct look_verb *look_verb;
 	const struct tool *tool;
 	const struct verb *verb;
@@ -270,9 +223,13 @@ int main(int argc, char **argv)
 		program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
 	name = argc > 1 ? argv[1] : "";
 	tool = tool_find(program);
-	look_verb = find_look_verb(name);
+	look_verb = look_verb_find(name);
+	if (tool)
+		help = tool->usage;
+	else if (look_verb && look_verb->usage)
+		help = look_verb->usage;
 	if (asks_for_help(argv + (argc > 0)))
-		return fputs(tool ? tool->usage : look_verb ? look_verb->usage : usage, stdout) < 0;
+		return fputs(help, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
 		return puts("slipway-init " SLIPWAY_VERSION KILL_POINTS_VERSION) < 0;
 	if (root_fd < 0) {
@@ -283,7 +240,7 @@ int main(int argc, char **argv)
 	if (tool)
 		return tool->run(root_fd, argc, argv);
 	if (look_verb)
-		return look_verb->run(root_fd, program, argv + 2);
+		return look_verb->run(root_fd, &look_program, argv + 1);
 	verb = find_verb(program, name);
 	if (!verb)
 		return no_verb(root_fd, program, name);

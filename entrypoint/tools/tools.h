@@ -17,7 +17,26 @@ struct tool {
 /* NULL: there is no tool of this name. */
 const struct tool *tool_find(const char *name);
 
-/* ---- rdma_show.c, which slipway-look has, too */
-
 /* @program: "ibdev2netdev" or "show_gids"; for one device if the second's @arguments name it. */
 int rdma_show_main(int root_fd, const char *program, char *const *arguments);
+
+/* ---- look_verbs.c: the verbs that only look, which slipway-look has, too */
+
+struct look_program {
+	const char *name;
+	/* Prints "<what> "<word>"" as the program's usage errors are, and returns the exit code. */
+	int (*refuse)(const char *what, const char *word);
+};
+
+struct look_verb {
+	const char *name;
+	const char *usage; /* for --help; NULL: the program's own */
+	/* @words: the verb and its arguments. */
+	int (*run)(int root_fd, const struct look_program *program, char *const *words);
+};
+
+/* The last one's name is NULL. */
+extern const struct look_verb look_verbs[];
+
+/* NULL: there is none of this name. */
+const struct look_verb *look_verb_find(const char *name);

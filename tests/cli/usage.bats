@@ -64,7 +64,10 @@ load helpers
     [ "$status" -eq "$(jq 'if .findings == [] then 1 else 3 end' <<<"$output")" ]
     run "$init" status --json now
     [ "$status" -eq 2 ]
-    says 'status takes only --json and --strict: "now"'
+    says '[USAGE] status takes only --json and --strict: "now"'
+    run "${init%/*}/slipway-look" status --json now
+    [ "$status" -eq 2 ]
+    says '[USAGE] slipway-look: status takes only --json and --strict: "now"'
 }
 
 @test "slipway-init topo: it takes --json alone, and a slip of the verb is recognised" {
