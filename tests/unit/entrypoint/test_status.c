@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * slipway-init status, with a folder as the node. What the files of the real node hold was read
- * from a machine with an H200: open driver 580.159.04, NVLink switched off, a kernel without module
- * versions and without unloading.
- */
-#include "tests/unit/support.h"
+/* slipway-init status, with a folder as the node. */
+#include "tests/unit/status_node.h"
 
 #include <fcntl.h>
 #include <errno.h>
 #include <sys/file.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -18,105 +13,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/status.h"
 #include "entrypoint/status/status_internal.h"
-
-#define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
-
-static void put_link(const struct folder *node, const char *path, const char *target)
-{
-	char parent[256];
-
-	(void) snprintf(parent, sizeof(parent), "%s", path);
-	*strrchr(parent, '/') = '\0';
-	folder_subfolder(node, parent);
-	assert_int_equal(symlinkat(target, node->fd, path), 0);
-}
-
-static void put_process(
-	const struct folder *node, const char *pid, const char *command, const char *cgroup)
-{
-	char path[64];
-
-	(void) snprintf(path, sizeof(path), "proc/%s/comm", pid);
-	folder_write_text(node, path, command);
-	(void) snprintf(path, sizeof(path), "proc/%s/cgroup", pid);
-	folder_write_text(node, path, cgroup);
-}
-
-static void put_gpu(const struct folder *node)
-{
-	folder_write_text(node, GPU_FOLDER "/vendor", "0x10de\n");
-	folder_write_text(node, GPU_FOLDER "/device", "0x2335\n");
-	folder_write_text(node, GPU_FOLDER "/class", "0x030200\n");
-	folder_write_text(node, GPU_FOLDER "/numa_node", "-1\n");
-	put_link(node, GPU_FOLDER "/driver", "../../../bus/pci/drivers/nvidia");
-	folder_write_text(node, "proc/driver/nvidia/gpus/0000:00:06.0/information",
-		"Model: \t\t NVIDIA H200\n"
-		"IRQ:   \t\t 41\n"
-		"GPU UUID: \t GPU-ac54eae4-fea4-6e2f-f25e-23b2c844b843\n"
-		"Device Minor: \t 0\n"
-		"GPU Firmware: \t 580.159.04\n"
-		"GPU Excluded:\t No\n");
-	folder_write_text(node, "dev/nvidia0", "");
-}
-
-static void put_kernel(const struct folder *node)
-{
-	struct utsname system;
-	char path[256];
-
-	(void) uname(&system);
-	(void) snprintf(path, sizeof(path), "boot/config-%s", system.release);
-	folder_write_text(node, path, "CONFIG_MODULES=y\n# CONFIG_MODVERSIONS is not set\n");
-	folder_write_text(node, "sys/module/module/parameters/sig_enforce", "Y\n");
-	folder_write_text(node, "sys/module/nvidia/initstate", "live\n");
-	folder_write_text(node, "sys/module/nvidia_uvm/initstate", "live\n");
-}
-
-static void put_real_node(const struct folder *node)
-{
-	put_kernel(node);
-	put_gpu(node);
-	folder_write_text(node, "proc/driver/nvidia/version",
-		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release "
-		"Build  (nixbld@)  \n"
-		"GCC version:  gcc version 15.3.0 (GCC) \n");
-	folder_write_text(node, "proc/driver/nvidia/params",
-		"ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nNvLinkDisable: 1\n"
-		"EnableGpuFirmware: 18\nEnableGpuFirmwareLogs: 2\nImexChannelCount: 2048\n"
-		"CreateImexChannel0: 0\nCoherentGPUMemoryMode: \"\"\n");
-	folder_write_text(node, "proc/driver/nvidia/capabilities/fabric-imex-mgmt",
-		"DeviceFileMinor: 4323\nDeviceFileMode: 256\nDeviceFileModify: 1\n");
-	folder_write_text(node, "proc/devices",
-		"Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n"
-		"241 nvidia-caps\n242 nvidia-caps-imex-channels\n\nBlock devices:\n259 blkext\n");
-	folder_write_text(node, "proc/1/net/tcp",
-		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid "
-		" timeout inode\n"
-		"   0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0 "
-		"       0 5167 1 0000000007420235 100 0 0 10 0\n");
-}
-
-/* Returns what the status prints, as text or JSON; the caller frees it. */
-static char *status_with(
-	const struct folder *node, const struct status_options *options, int expected)
-{
-	struct capture capture = capture_start();
-	int code = status_main(node->fd, options);
-	char *text = capture_end(&capture);
-
-	assert_int_equal(code, expected);
-	assert_true(*text);
-	return text;
-}
-
-static char *status_of(const struct folder *node, bool json, int expected)
-{
-	const struct status_options options = { .json = json };
-
-	return status_with(node, &options, expected);
-}
 
 static void a_real_node_with_another_programs_driver(void **state)
 {
@@ -641,159 +538,6 @@ static void a_function_that_its_driver_left_is_a_finding(void **state)
 	assert_contains(text, "! 0000:00:06.0: nvidia is loaded and does not drive it: ");
 }
 
-#define DRIVER_DEV CONTRACT_DRIVER_ROOT "/dev"
-
-static void nodes_that_the_driver_root_lacks_are_findings(void **state)
-{
-	const struct folder *node = *state;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *json = NULL;
-
-	put_real_node(node);
-	folder_subfolder(node, DRIVER_DEV);
-	text = status_of(node, false, 1);
-	assert_contains(text, "! /run/nvidia/driver/dev/nvidiactl is missing or is not device "
-			      "195:255: containers with a GPU will fail\n");
-	assert_contains(text, "! /run/nvidia/driver/dev/nvidia0 is missing or is not device 195:0");
-	assert_contains(
-		text, "! /run/nvidia/driver/dev/nvidia-uvm is missing or is not device 238:0");
-	assert_contains(text,
-		"! /run/nvidia/driver/dev/nvidia-uvm-tools is missing or is not device "
-		"238:1");
-	/* Here the pod has none in its own /dev: dev/nvidia0 is no device. */
-	assert_null(strstr(text, "! /dev/"));
-	/* Nothing knows the number of one that is not loaded. */
-	assert_null(strstr(text, "modeset"));
-	json = status_of(node, true, 1);
-	assert_contains(json, "\"nodes\":[{\"path\":\"/run/nvidia/driver/dev/nvidiactl\","
-			      "\"number\":\"195:255\",\"correct\":false},");
-}
-
-static void put_node(
-	const struct folder *node, const char *path, unsigned major_number, unsigned minor_number)
-{
-	if (mknodat(node->fd, path, S_IFCHR | 0600, makedev(major_number, minor_number)) == 0)
-		return;
-	assert_int_equal(errno, EPERM);
-	skip(); /* only root makes devices */
-}
-
-static void a_node_with_an_old_number_is_a_finding(void **state)
-{
-	const struct folder *node = *state;
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *json = NULL;
-
-	put_real_node(node);
-	folder_write_text(node, "proc/devices",
-		"Character devices:\n195 nvidia\n195 nvidiactl\n195 nvidia-modeset\n"
-		"238 nvidia-uvm\n\nBlock devices:\n");
-	folder_subfolder(node, DRIVER_DEV);
-	put_node(node, DRIVER_DEV "/nvidiactl", 195, 255);
-	put_node(node, DRIVER_DEV "/nvidia0", 195, 0);
-	put_node(node, DRIVER_DEV "/nvidia-uvm", 237, 0);
-	put_node(node, DRIVER_DEV "/nvidia-uvm-tools", 238, 1);
-	/* In /dev one is right, so all should be. */
-	put_node(node, "dev/nvidiactl", 195, 255);
-	text = status_of(node, false, 1);
-	assert_contains(
-		text, "! /run/nvidia/driver/dev/nvidia-uvm is missing or is not device 238:0");
-	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidia0"));
-	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidiactl"));
-	assert_null(strstr(text, "! /run/nvidia/driver/dev/nvidia-uvm-tools"));
-	assert_contains(text, "! /dev/nvidia-uvm is missing or is not device 238:0");
-	assert_null(strstr(text, "! /dev/nvidiactl"));
-	/* CUDA does without it. */
-	assert_null(strstr(text, "modeset is missing"));
-	json = status_of(node, true, 1);
-	assert_contains(json, "{\"path\":\"/dev/nvidiactl\",\"number\":\"195:255\","
-			      "\"correct\":true}");
-}
-
-static void the_dra_driver_wants_a_plain_nvidia_smi_and_the_library(void **state)
-{
-	const struct folder *node = *state;
-	_cleanup_free_ char *link = NULL, *plain = NULL, *json = NULL, *absolute = NULL;
-
-	put_real_node(node);
-	folder_write_text(node, CONTRACT_DRIVER_ROOT "/opt/nvidia/nvidia-smi", "");
-	put_link(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "../../opt/nvidia/nvidia-smi");
-	link = status_of(node, false, 1);
-	assert_contains(link, "! /run/nvidia/driver/usr/bin/nvidia-smi is a link, ");
-	assert_contains(
-		link, "! /run/nvidia/driver has nvidia-smi and no libnvidia-ml.so.1 where ");
-
-	assert_int_equal(unlinkat(node->fd, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", 0), 0);
-	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/bin/nvidia-smi", "");
-	folder_write_text(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.580.159.04", "");
-	put_link(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1",
-		"libnvidia-ml.so.580.159.04");
-	plain = status_of(node, false, 1);
-	assert_null(strchr(plain, '!'));
-	json = status_of(node, true, 1);
-	assert_contains(json,
-		"\"nvidia_smi\":\"/run/nvidia/driver/usr/bin/nvidia-smi\","
-		"\"libnvidia_ml\":\"/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1\"");
-
-	/* In the DRA driver's container it leads elsewhere. */
-	assert_int_equal(
-		unlinkat(node->fd, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1", 0), 0);
-	put_link(node, CONTRACT_DRIVER_ROOT "/usr/lib64/libnvidia-ml.so.1",
-		"/usr/lib64/libnvidia-ml.so.580.159.04");
-	absolute = status_of(node, false, 1);
-	assert_contains(absolute, "no libnvidia-ml.so.1 where ");
-}
-
-static void a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container(void **state)
-{
-	const struct folder *node = *state;
-	_cleanup_free_ char *preinstalled = NULL, *beside = NULL, *json = NULL, *own = NULL;
-
-	folder_write_text(node, "proc/1/root/etc/alternatives/nvidia-smi", "#!/bin/sh\n");
-	assert_int_equal(fchmodat(node->fd, "proc/1/root/etc/alternatives/nvidia-smi", 0755, 0), 0);
-	put_link(node, "proc/1/root/usr/bin/nvidia-smi", "/etc/alternatives/nvidia-smi");
-	folder_write_text(node, CONTRACT_VALIDATIONS "/driver-ready", "");
-	folder_write_text(node, CONTRACT_VALIDATIONS "/toolkit-ready", "");
-	preinstalled = status_of(node, false, 1);
-	assert_contains(preinstalled, "operator files in /run/nvidia/validations: driver-ready "
-				      "toolkit-ready; the host has /usr/bin/nvidia-smi\n");
-	assert_null(strchr(preinstalled, '!'));
-
-	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status", "state=stopped\n");
-	beside = status_of(node, false, 1);
-	assert_contains(beside,
-		"! the host has /usr/bin/nvidia-smi: if it works, k8s-driver-manager "
-		"takes the driver for pre-installed ");
-	json = status_of(node, true, 1);
-	assert_contains(json, "\"operator\":{\"host_has_nvidia_smi\":true,"
-			      "\"host_nvidia_smi\":\"/usr/bin/nvidia-smi\","
-			      "\"validations\":[\"driver-ready\",\"toolkit-ready\"]}");
-
-	/* Process 1 is this container's own. */
-	folder_write_text(node, "proc/1/root/etc/slipway/image.conf", "role=gpu\n");
-	own = status_of(node, true, 1);
-	assert_contains(own, "\"operator\":{\"host_has_nvidia_smi\":null,");
-}
-
-static void on_the_host_its_own_root_is_looked_at_where_that_of_process_1_may_not_be(void **state)
-{
-	const struct folder *node = *state;
-	_cleanup_free_ char *none = NULL, *own = NULL, *other = NULL;
-
-	folder_write_text(node, "proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n");
-	folder_write_text(node, "proc/1/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n");
-	none = status_of(node, true, 1);
-	assert_contains(none, "\"operator\":{\"host_has_nvidia_smi\":false,");
-	folder_write_text(node, "usr/bin/nvidia-smi", "#!/bin/sh\n");
-	assert_int_equal(fchmodat(node->fd, "usr/bin/nvidia-smi", 0755, 0), 0);
-	own = status_of(node, true, 1);
-	assert_contains(own, "\"host_nvidia_smi\":\"/usr/bin/nvidia-smi\"");
-	/* In a container. */
-	folder_write_text(node, "proc/self/mountinfo", "90 1 0:51 / / rw - overlay overlay rw\n");
-	other = status_of(node, true, 1);
-	assert_contains(other, "\"operator\":{\"host_has_nvidia_smi\":null,");
-}
-
 static void peermem_shows_whether_it_is_used(void **state)
 {
 	const struct folder *node = *state;
@@ -949,12 +693,6 @@ int main(void)
 		cmocka_unit_test(dma_buf_shows_by_what_a_bad_descriptor_is_refused_with),
 		folder_test(a_link_with_too_few_lanes_is_a_finding),
 		folder_test(a_function_that_its_driver_left_is_a_finding),
-		folder_test(nodes_that_the_driver_root_lacks_are_findings),
-		folder_test(a_node_with_an_old_number_is_a_finding),
-		folder_test(the_dra_driver_wants_a_plain_nvidia_smi_and_the_library),
-		folder_test(a_hosts_own_nvidia_smi_is_a_finding_beside_a_driver_container),
-		folder_test(
-			on_the_host_its_own_root_is_looked_at_where_that_of_process_1_may_not_be),
 		folder_test(peermem_shows_whether_it_is_used),
 		folder_test(host_ofed_that_is_no_ofed_is_a_finding),
 		folder_test(strict_exits_with_3_where_there_is_a_finding),
