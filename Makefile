@@ -128,7 +128,7 @@ install: all man ## install under $(DESTDIR)$(prefix)
 
 .PHONY: arm64-programs
 arm64-programs: ## cross-compile slipway-look and slipway-probe for arm64 nodes
-	tests/vm/make-programs aarch64 $(O)/arm64-programs
+	scripts/cross-programs aarch64 $(O)/arm64-programs
 
 .PHONY: lint
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck

@@ -270,9 +270,13 @@ END
     diff lines - <<<"sign --yes --tlog-upload=false --use-signing-config=false --key key r:5/d/nic@sha256:2"
 }
 
-@test "tool-image and install-packages say what they take" {
+@test "tool-image, cross-programs and install-packages say what they take" {
     scripts/tool-image --help | grep -q oci-archive:
     run scripts/tool-image
     [ "$status" -eq 2 ]
+    scripts/cross-programs --help | grep -q 'cross-programs MACHINE DIR'
+    run scripts/cross-programs aarch64
+    [ "$status" -eq 2 ]
+    says "usage: scripts/cross-programs"
     scripts/install-packages names | grep -qx buildah
 }

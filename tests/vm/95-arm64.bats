@@ -5,7 +5,7 @@
 # programs. One boot. A whole run of both images: full/85-arm64.bats.
 #
 #   VM_ARM64_SET  a folder with usr/bin/slipway-{init,look,probe}, and lib/modules/KREL with modules of it, all for arm64
-#                 (default: make-programs compiles the programs, and simdev is the module)
+#                 (default: scripts/cross-programs compiles the programs, and simdev is the module)
 
 load helpers
 
@@ -15,7 +15,7 @@ setup_file() {
     use_guest "$(newest_krel aarch64)"
     if [ -z "${VM_ARM64_SET:-}" ]; then
         VM_ARM64_SET=$VM_BUILD/programs-aarch64
-        "$vm_folder/make-programs" aarch64 "$VM_ARM64_SET"
+        "$vm_folder/../../scripts/cross-programs" aarch64 "$VM_ARM64_SET"
     fi
     export VM_ARM64_SET
 }
