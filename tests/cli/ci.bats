@@ -278,5 +278,8 @@ END
     run scripts/cross-programs aarch64
     [ "$status" -eq 2 ]
     says "usage: scripts/cross-programs"
+    run scripts/cross-programs vax "$BATS_TEST_TMPDIR"
+    [ "$status" -eq 1 ]
+    says "there is no machine \"vax\" here: take one of x86_64 aarch64, "
     scripts/install-packages names | grep -qx buildah
 }

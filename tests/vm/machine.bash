@@ -69,7 +69,7 @@ this_machine=$(uname -m)
 # use_machine NAME: sets machine_name, and machine to its row.
 use_machine() {
     [[ " ${machines[*]} " == *" $1 "* ]] || {
-        printf 'the VM cannot be a %s: add its row to tests/vm/machine.bash\n' "$1" >&2
+        printf 'there is no machine "%s" here: take one of %s, or add its row to tests/vm/machine.bash\n' "$1" "${machines[*]}" >&2
         return 1
     }
     machine_name=$1
