@@ -270,6 +270,19 @@ END
     diff lines - <<<"sign --yes --tlog-upload=false --use-signing-config=false --key key r:5/d/nic@sha256:2"
 }
 
+@test "sign: cosign has the caller's standard input, for a password; where it fails nothing more is signed" {
+    fake cosign "[ \"\$2\" != --help ] || exit 0; read -r word; echo \"\$1 \$word\" >>'$BATS_TEST_TMPDIR/lines'; [ \"\$word\" != wrong ]"
+    cd "$BATS_TEST_TMPDIR"
+    jq -n '{images: [{role: "nic", pushed: ["r/nic:a@sha256:1"]}, {role: "gpu", pushed: ["r/gpu:a@sha256:2"]}]}' >images.json
+    touch provenance.json
+    printf '%s\n' one two three four | COSIGN_KEY=key sh "$repository/ci/sign" images.json
+    diff lines - <<<$'sign one\nattest two\nsign three\nattest four'
+    rm lines
+    COSIGN_KEY=key run sh "$repository/ci/sign" images.json < <(printf '%s\n' one wrong three)
+    [ "$status" -ne 0 ]
+    diff lines - <<<$'sign one\nattest wrong'
+}
+
 @test "tool-image, cross-programs and install-packages say what they take" {
     scripts/tool-image --help | grep -q oci-archive:
     run scripts/tool-image
