@@ -337,16 +337,14 @@ static int forces_signatures(int root_fd, const char *config)
 }
 
 /* Prints facts about the kernel that decide about drivers and cannot be changed while it runs. */
-static void status_kernel(int root_fd, struct json *json)
+static void status_kernel(int root_fd, struct json *json, struct findings *findings)
 {
 	static const struct {
 		const char *key;
 		int notable;
 		const char *text;
 	} facts[] = {
-		{ "modules", 0,
-			"without loadable modules (CONFIG_MODULES): no driver can be loaded, boot "
-			"a kernel that has them" },
+		{ "modules", 0, "without loadable modules" },
 		{ "modversions", 0, "without module versions (nothing compares symbols' CRCs)" },
 		{ "module_unloading", 0,
 			"without module unloading (a driver stays until the next boot)" },
@@ -375,6 +373,9 @@ static void status_kernel(int root_fd, struct json *json)
 	}
 	json_write_close(json, '}');
 	status_print(json, "\n");
+	if (!answers[0])
+		status_finding(findings, json,
+			"no driver can be loaded: boot a kernel with CONFIG_MODULES");
 }
 
 /* ---- how the NIC role's driver came to run, and what did not come back */
@@ -518,7 +519,7 @@ int status_main(int root_fd, const struct status_options *options)
 	int exit_code;
 
 	json_write_open(form, NULL, '{');
-	status_kernel(root_fd, form);
+	status_kernel(root_fd, form, &findings);
 	exit_code = status_roles(root_fd, form, &findings) ? 0 : 1;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		parts[i](root_fd, form, &findings);

@@ -288,7 +288,11 @@ void status_imex(int root_fd, struct json *json, struct findings *all)
 	else
 		status_print(json, "imex     %ld channels (device major %d), %zu with a node here",
 			channels, channels_major, nodes);
-	status_print(json, "; %zu " IMEX_PROGRAM " %s\n", count, count == 1 ? "runs" : "run");
+	if (count)
+		status_print(
+			json, "; %zu " IMEX_PROGRAM " %s\n", count, count == 1 ? "runs" : "run");
+	else
+		status_print(json, "; no " IMEX_PROGRAM " runs\n");
 
 	json_write_open(json, "daemons", '[');
 	for (size_t i = 0; i < count; i++)
