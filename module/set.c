@@ -143,8 +143,7 @@ static int name_members(struct set_work *work)
 	work->nodes = calloc(count + 1, sizeof(*work->nodes));
 	if (!work->nodes || name_table_reserve(&work->names, count) < 0)
 		return -ENOMEM;
-	/* What modules.dep lists comes first: the choice between others of the name is then none.
-	 */
+	/* Files that modules.dep lists come first: then no others of their names are compared. */
 	for (uint32_t i = 0; i < 2 * count; i++) {
 		uint32_t member = i % count;
 		uint32_t holder;

@@ -18,7 +18,7 @@ void put_process(
 	const struct folder *node, const char *pid, const char *command, const char *cgroup);
 void put_real_node(const struct folder *node);
 
-/* What the status prints, as text or JSON; the caller frees it. Another exit code than @expected
- * fails the test. */
+/* Returns the status as it is printed, text or JSON; the caller frees it. Another exit code than
+ * @expected fails the test. */
 char *status_with(const struct folder *node, const struct status_options *options, int expected);
 char *status_of(const struct folder *node, bool json, int expected);

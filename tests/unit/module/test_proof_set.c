@@ -308,7 +308,7 @@ static void of_several_files_of_one_name_the_one_in_modules_dep_wins(void **stat
 	_cleanup_chain_ struct chain chain;
 
 	chain_start(&chain, *state, KERNEL);
-	/* Of the first two alone it cannot be told. */
+	/* The first two alone: it cannot be told. */
 	add(&chain, "lib/modules/x/updates/a/a.ko", 'a', 'k');
 	add_changed(&chain, "lib/modules/x/updates/dkms/a.ko", 'a', 'k', 'j', NULL, NULL);
 	add_changed(&chain, "lib/modules/x/updates/slipway/a.ko", 'a', 'k', 'i', NULL, NULL);
