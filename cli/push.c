@@ -28,9 +28,12 @@ static char *reference_of(const struct push *push, const char *name)
 	return xasprintf("%s/%s", push->registry, strrchr(name, '/') + 1);
 }
 
-/* @digest, @key: NULL where not known. *ret_digest: of what is there, freed by the caller. */
-static int look(const char *reference, const char *digest, const char *key, enum held *ret,
-	char **ret_digest, struct error *error)
+/*
+ * @digest, @key: NULL where not known; @arch: of the image with @key. *ret_digest: of what is
+ * there, freed by the caller.
+ */
+static int look(const char *reference, const char *digest, const char *key, const char *arch,
+	enum held *ret, char **ret_digest, struct error *error)
 {
 	const char *colon = strrchr(reference, ':');
 	_cleanup_free_ char *repository = xstrndup(reference, (size_t) (colon - reference));
@@ -41,7 +44,7 @@ static int look(const char *reference, const char *digest, const char *key, enum
 	*ret = HELD_NONE;
 	if (r < 0 || !strv_contains(&tags, colon + 1))
 		return r;
-	r = registry_inspect(reference, &image, error);
+	r = registry_inspect(reference, arch, &image, error);
 	if (r < 0)
 		return r;
 	*ret_digest = xstrdup(registry_digest(image));
@@ -61,7 +64,7 @@ static int refuse_other(const char *reference, const char *digest, struct error 
 	return error_try(error, -EEXIST, "--revision N, for a tag of its own");
 }
 
-int push_look(const struct push *push, const struct strv *names, const char *key,
+int push_look(const struct push *push, const struct strv *names, const char *key, const char *arch,
 	struct progress *progress, struct error *error)
 {
 	for (size_t i = 0; i < names->count; i++) {
@@ -71,7 +74,7 @@ int push_look(const struct push *push, const struct strv *names, const char *key
 		int r;
 
 		progress_step(progress, reference);
-		r = look(reference, NULL, key, &held, &digest, error);
+		r = look(reference, NULL, key, arch, &held, &digest, error);
 		if (r < 0)
 			return r;
 		if (held == HELD_OTHER && key && !push->replace)
@@ -93,7 +96,7 @@ int push_image(const struct push *push, const struct image *image, const char *a
 		_cleanup_free_ char *reference = reference_of(push, names->items[i]);
 		_cleanup_free_ char *digest = NULL;
 		enum held held;
-		int r = look(reference, image->digest, key, &held, &digest, error);
+		int r = look(reference, image->digest, key, NULL, &held, &digest, error);
 
 		if (r < 0)
 			return r;

@@ -41,9 +41,10 @@ int push_check(
 /*
  * Asks the registry, before an image is made, whether @names ("localhost/slipway/REPOSITORY:TAG")
  * can be pushed. -EREMOTEIO when it cannot be asked; -EEXIST when one of them stands for an image
- * with another key than @key, which may be NULL where it is not known yet.
+ * with another key than @key, which may be NULL where it is not known yet; of an index, the image
+ * for @arch has the key.
  */
-int push_look(const struct push *push, const struct strv *names, const char *key,
+int push_look(const struct push *push, const struct strv *names, const char *key, const char *arch,
 	struct progress *progress, struct error *error) _must_check_;
 
 /*

@@ -374,7 +374,7 @@ static int push(
 	image_addons_wanted(&combine->addons, &use, &names);
 	r = archive ? push_image(
 			      push, image, archive, NULL, &names, progress, &image->pushed, error)
-		    : push_look(push, &names, NULL, progress, error);
+		    : push_look(push, &names, NULL, NULL, progress, error);
 	if (r < 0)
 		combine->context->failure =
 			r == -EEXIST ? EXIT_CODE_REGISTRY : exit_code_for(r, EXIT_CODE_REGISTRY);

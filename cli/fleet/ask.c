@@ -70,7 +70,7 @@ static int ask_about(
 	if (json_object_object_get_ex(asking->images, reference, ret))
 		return 0;
 	progress_step(asking->progress, strrchr(reference, '/') + 1);
-	r = registry_inspect(reference, ret, &why);
+	r = registry_inspect(reference, NULL, ret, &why);
 	if (r == -EREMOTEIO) {
 		*ret = NULL;
 		add_unknown(asking, &why);

@@ -153,13 +153,15 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 	return r;
 }
 
-int registry_inspect(const char *reference, json_object **ret_image, struct error *error)
+int registry_inspect(
+	const char *reference, const char *arch, json_object **ret_image, struct error *error)
 {
+	_cleanup_free_ char *of = arch ? xasprintf("--override-arch=%s", arch) : NULL;
+	const char *const words[] = { "inspect", "--no-tags", of };
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *said = NULL;
 	json_object *image;
-	int r = ask((const char *const[]){ "inspect", "--no-tags" }, 2, reference, &output, &said,
-		error);
+	int r = ask(words, of ? 3 : 2, reference, &output, &said, error);
 
 	if (r < 0)
 		return r == -EIO ? fail(reference, NOT_ASKED, said, error) : r;

@@ -17,9 +17,13 @@
 /* Appends the tags of "registry.example/drivers/driver"; none where there is no such repository. */
 int registry_list_tags(const char *repository, struct strv *tags, struct error *error) _must_check_;
 
-/* The image with this tag, as skopeo-inspect(1) prints it: an object that the caller puts. */
-int registry_inspect(
-	const char *reference, json_object **ret_image, struct error *error) _must_check_;
+/*
+ * The image with this tag, as skopeo-inspect(1) prints it: an object that the caller puts. If the
+ * tag stands for an index, its digest, and all else of the image for @arch, as the OCI calls it;
+ * NULL: for this machine's.
+ */
+int registry_inspect(const char *reference, const char *arch, json_object **ret_image,
+	struct error *error) _must_check_;
 
 /* Borrowed from @image; "" for what is not there. */
 const char *registry_digest(json_object *image); /* of its manifest: "sha256:…" */

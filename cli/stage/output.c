@@ -13,6 +13,7 @@
 #include "common/fs.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 
 struct outputs {
 	struct image images[IMAGE_COUNT];
@@ -140,10 +141,37 @@ static int push_failed(struct build *build, int r)
 	return r;
 }
 
+/*
+ * The names of an image to be pushed, by itself or as a part of an index. If kernel releases have
+ * the architecture, an index of GPU images gets the tag without a release, as choose_tags() in
+ * cli/index/index.c.
+ */
+static void foresee_names(struct build *build, int i, struct strv *names)
+{
+	const struct target *target = &build->target;
+	const struct image_use use = names_use(build);
+	_cleanup_(image_free) struct image image = { 0 };
+	_cleanup_(image_free) struct image whole = { 0 };
+	_cleanup_strv_ struct strv tags = { 0 };
+
+	image_foresee(build, i, &image);
+	if (!image.reference)
+		return;
+	image_wanted_names(&image, &use, names);
+	if (!build->options.of_several || i != IMAGE_GPU || !krel_arch(target->krel))
+		return;
+	image_role_find("gpu")->list_tags(&(struct image_tagged){ .version = image.version,
+						  .os_id = target->os->id,
+						  .os_version = target->os_version },
+		&tags);
+	for (size_t k = 0; k < tags.count; k++)
+		image_add_tag(&whole, IMAGE_GPU_REPOSITORY, tags.items[k], "");
+	image_wanted_names(&whole, &use, names);
+}
+
 int output_look(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
-	const struct image_use use = names_use(build);
 	_cleanup_free_ bool *missing = NULL;
 	int r;
 
@@ -155,21 +183,15 @@ int output_look(struct build *build, struct error *error)
 	progress_begin(progress, "registry");
 	for (int i = 0; i < IMAGE_COUNT && r == 0; i++) {
 		const struct stage *stage = stage_find(build, STAGE_IMAGE, i);
-		_cleanup_(image_free) struct image image = { 0 };
 		_cleanup_strv_ struct strv names = { 0 };
 
 		if (!stage_applies(build, stage))
 			continue;
-		image_foresee(build, i, &image);
-		if (image.reference)
-			image_wanted_names(&image, &use, &names);
-		/* With --force its tag may become another one, and an index has a tag of several.
-		 */
+		foresee_names(build, i, &names);
+		/* With --force its tag may become another one. */
 		r = push_look(&build->options.push, &names,
-			stage->has_key && !build->options.force && !build->options.of_several
-				? stage->cached->key
-				: NULL,
-			progress, error);
+			stage->has_key && !build->options.force ? stage->cached->key : NULL,
+			build->target.arch->oci, progress, error);
 	}
 	progress_end(progress, r < 0 ? "failed" : "done");
 	return r < 0 ? push_failed(build, r) : 0;

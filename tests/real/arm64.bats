@@ -21,7 +21,11 @@ setup_file() {
     export krel container root
 }
 
-teardown_file() { buildah rm "$container" >/dev/null; }
+teardown_file() {
+    load ../cli/registry
+    stop_registry
+    buildah rm "$container" >/dev/null
+}
 
 @test "the kernel's packages are of arm64, what compiling runs is of this machine" {
     [[ $krel == 6.1.*-arm64 ]]
@@ -113,4 +117,23 @@ teardown_file() { buildah rm "$container" >/dev/null; }
     [ "$(grep '^{' <<<"$output" | jq -r 'select(.event == "result") | "\(.krel // .archs)"' | wc -l)" -ge 3 ]
     [ "$(grep '^{' <<<"$output" | tail -n 1 | jq -r '.event, .exit_code, .archs[], .images[0].images[].arch' | xargs)" = \
         "result 0 x86_64 aarch64 amd64 arm64" ]
+}
+
+@test "--push: the same index is no other image; a tag of another one ends the command before a build begins" {
+    load ../cli/registry
+    # shellcheck disable=SC2034
+    local repository=$top reference
+    start_registry
+    reference=$registry/drivers/doca-driver:1.0-$krel-debian12-arm64
+    run build_both --output "$folder/both" --push "$registry/drivers"
+    [ "$status" -eq 0 ]
+    [[ $output == *"pushed  $reference@$(skopeo inspect --format '{{.Digest}}' "docker://$reference")"* ]]
+    run build_both --output "$folder/both" --push "$registry/drivers"
+    [ "$status" -eq 0 ]
+    put_image "$reference" io.slipway.key=another
+    run build_both --output "$folder/taken" --push "$registry/drivers"
+    [ "$status" -eq 27 ]
+    [[ $output == *"$reference stands for another image already"*"not built for aarch64"*"nothing was compiled"* && $output != *": build"* ]]
+    run build_both --output "$folder/taken" --push "$registry/drivers" --replace
+    [ "$status" -eq 0 ]
 }
