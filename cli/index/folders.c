@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a build for several architectures. */
-#include <fcntl.h>
 #include <string.h>
 
 #include "cli/image/policies.h"
 #include "cli/index/index_internal.h"
 #include "cli/json.h"
-#include "common/fs.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -16,6 +14,8 @@ struct made {
 	const struct index_folders *folders;
 	struct strv files; /* "nic.oci.tar", as all folders have them */
 	struct strv paths; /* of the indexes */
+	bool rdma;         /* GPU: one has an nvidia-peermem */
+	bool other_rdma;   /* and that is for an OFED, not for the kernel's RDMA stack */
 	struct image_index indexes[IMAGES_LIMIT];
 	struct image_part parts[IMAGES_LIMIT][INDEX_MAX];
 	/* As the operators' files want them: one for each index. */
@@ -70,36 +70,6 @@ static void find_parts(struct made *made, size_t i)
 	index->use.parts = made->parts[i];
 }
 
-/* Only an image's record says it. */
-static void find_peermem(struct made *made, size_t i)
-{
-	const struct index_folders *folders = made->folders;
-	struct image_use *use = &made->indexes[i].use;
-
-	use->kernels_rdma = true;
-	for (size_t k = 0; k < folders->archs->count; k++) {
-		_cleanup_free_ char *path =
-			xasprintf("%s/%s/images.json", folders->output, folders->archs->items[k]);
-		_cleanup_free_ char *text = NULL;
-		_cleanup_json_ json_object *root = NULL;
-		json_object *list;
-
-		(void) !fs_read(AT_FDCWD, path, 0, &text, NULL);
-		root = text ? json_tokener_parse(text) : NULL;
-		list = json_object_object_get(root, "images");
-		for (size_t n = 0; list && n < json_object_array_length(list); n++) {
-			const char *peermem = json_object_get_string(json_object_object_get(
-				json_object_array_get_idx(list, n), "peermem"));
-
-			if (!peermem || strcmp(peermem, IMAGE_NO_PEERMEM) == 0)
-				continue;
-			use->rdma = true;
-			use->kernels_rdma &= strcmp(peermem, IMAGE_KERNELS_PEERMEM) == 0;
-		}
-	}
-	use->kernels_rdma &= use->rdma;
-}
-
 static int make_index(struct made *made, const char *file, struct error *error)
 {
 	const struct index_folders *folders = made->folders;
@@ -107,6 +77,7 @@ static int make_index(struct made *made, const char *file, struct error *error)
 	_cleanup_strv_ struct strv names = { 0 };
 	int r;
 
+	xstrv_pushf(&made->paths, "%s/%s", folders->output, file);
 	for (size_t i = 0; i < folders->archs->count; i++)
 		xstrv_pushf(&names, "%s/%s/%s", folders->output, folders->archs->items[i], file);
 	*index = (struct image_index){
@@ -120,23 +91,54 @@ static int make_index(struct made *made, const char *file, struct error *error)
 	if (r < 0)
 		return context_fail(folders->context, EXIT_CODE_USAGE, r);
 	find_parts(made, made->count - 1);
-	find_peermem(made, made->count - 1);
+	index->use.rdma = made->rdma;
+	index->use.kernels_rdma = made->rdma && !made->other_rdma;
 	r = index_write(index, error);
 	return r < 0 ? context_fail(folders->context, EXIT_CODE_OUTPUT, r) : 0;
+}
+
+/* The images that the build of @arch left; only its images.json has the peer memory interface. */
+static int read_folder(struct made *made, const char *arch, struct error *error)
+{
+	const char *output = made->folders->output;
+	_cleanup_free_ char *folder = xasprintf("%s/%s", output, arch);
+	_cleanup_json_ json_object *root = NULL;
+	json_object *list;
+	int r = verify_input_read_outputs(folder, &root, error);
+
+	if (r < 0)
+		return r;
+	list = json_object_object_get(root, "images");
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		json_object *image = json_object_array_get_idx(list, i);
+		const char *role = json_object_get_string(json_object_object_get(image, "role"));
+		const char *peermem =
+			json_object_get_string(json_object_object_get(image, "peermem"));
+		_cleanup_free_ char *file = NULL;
+
+		if (!role || i == IMAGES_LIMIT)
+			return error_set(error, -EBADMSG,
+				"%s/images.json: slipway build did not write it", folder);
+		file = xasprintf("%s.oci.tar", role);
+		if (made->files.count < IMAGES_LIMIT)
+			xstrv_push_unique(&made->files, file);
+		if (!peermem || strcmp(peermem, IMAGE_NO_PEERMEM) == 0)
+			continue;
+		made->rdma = true;
+		made->other_rdma |= strcmp(peermem, IMAGE_KERNELS_PEERMEM) != 0;
+	}
+	return 0;
 }
 
 static int make_all(struct made *made, struct error *error)
 {
 	const struct index_folders *folders = made->folders;
-	_cleanup_free_ char *first = xasprintf("%s/%s", folders->output, folders->archs->items[0]);
-	_cleanup_strv_ struct strv archives = { 0 };
 
-	(void) verify_input_outputs(first, &archives, NULL);
-	for (size_t i = 0; i < archives.count && i < IMAGES_LIMIT; i++) {
-		const char *file = basename(archives.items[i]);
+	for (size_t i = 0; i < folders->archs->count; i++) {
+		int r = read_folder(made, folders->archs->items[i], error);
 
-		xstrv_push(&made->files, file);
-		xstrv_pushf(&made->paths, "%s/%s", folders->output, file);
+		if (r < 0)
+			return context_fail(folders->context, EXIT_CODE_OUTPUT, r);
 	}
 	for (size_t i = 0; i < made->files.count; i++) {
 		int r = make_index(made, made->files.items[i], error);

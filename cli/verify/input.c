@@ -11,6 +11,7 @@
 #include "cli/image/buildah.h"
 #include "cli/image/image_record.h"
 #include "cli/image/registry.h"
+#include "cli/json.h"
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/image_conf.h"
@@ -147,20 +148,35 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 	return r;
 }
 
+int verify_input_read_outputs(const char *folder, json_object **ret, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/images.json", folder);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_object *object = NULL;
+	size_t size;
+	int r = fs_read(AT_FDCWD, path, 0, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	r = json_parse(text, size, &object, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", path);
+	if (!json_object_is_type(json_object_object_get(object, "images"), json_type_array))
+		return error_set(error, -EBADMSG, "%s: it has no list of images", path);
+	*ret = TAKE_PTR(object);
+	return 0;
+}
+
 bool verify_input_outputs(const char *what, struct strv *images, char **os)
 {
-	_cleanup_free_ char *path = xasprintf("%s/images.json", what);
-	_cleanup_free_ char *text = NULL;
-	_cleanup_json_ struct json_object *object = NULL;
-	struct json_object *list, *role, *name;
+	_cleanup_json_ json_object *object = NULL;
+	json_object *list, *role, *name;
+	struct error ignored;
 	size_t before = images->count;
 
-	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+	if (verify_input_read_outputs(what, &object, &ignored) < 0)
 		return false;
-	object = json_tokener_parse(text);
 	list = json_object_object_get(object, "images");
-	if (!json_object_is_type(list, json_type_array))
-		return false;
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		if (json_object_object_get_ex(json_object_array_get_idx(list, i), "role", &role))
 			xstrv_pushf(images, "%s%s%s.oci.tar", what,

@@ -74,6 +74,12 @@ int verify_input_identify(
  * for, unless it is set or @os is NULL; the caller frees it.
  */
 bool verify_input_outputs(const char *what, struct strv *images, char **os);
+/*
+ * The images.json of such a folder, with an array "images"; the caller puts it. -ENOENT if there is
+ * none, -EBADMSG for another file.
+ */
+int verify_input_read_outputs(
+	const char *folder, json_object **ret, struct error *error) _must_check_;
 
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);

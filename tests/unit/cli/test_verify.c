@@ -60,6 +60,33 @@ static void inputs_are_known_by_what_they_are(void **state)
 	refuse("/dev/null", "neither a folder nor a file");
 }
 
+static void refuse_outputs(const struct folder *folder, int code, const char *why)
+{
+	json_object *object = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(verify_input_read_outputs(folder->path, &object, &error), code);
+	assert_contains(error.text, "/images.json: ");
+	assert_contains(error.text, why);
+	assert_null(object);
+}
+
+static void an_images_json_that_cannot_be_read_is_an_error(void **state)
+{
+	const struct folder *folder = *state;
+	json_object *object = NULL;
+	struct error error = { 0 };
+
+	refuse_outputs(folder, -ENOENT, "No such file");
+	folder_write_text(folder, "images.json", "{\"images\":[{\"role\":\"gpu\"");
+	refuse_outputs(folder, -EBADMSG, "cut short");
+	folder_write_text(folder, "images.json", "{\"images\":{}}");
+	refuse_outputs(folder, -EBADMSG, "no list of images");
+	folder_write_text(folder, "images.json", "{\"images\":[]}");
+	assert_int_equal(verify_input_read_outputs(folder->path, &object, &error), 0);
+	(void) json_object_put(object);
+}
+
 /* No kernel unpacks these, whatever libarchive can. */
 static void packings_that_no_kernel_takes_are_refused_by_name(void **state)
 {
@@ -367,6 +394,7 @@ int main(void)
 		cmocka_unit_test(
 			only_distributions_that_are_not_debians_take_symbols_without_versions),
 		folder_test(inputs_are_known_by_what_they_are),
+		folder_test(an_images_json_that_cannot_be_read_is_an_error),
 		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
 		folder_test(other_kernels_are_skipped),
 		folder_test(without_ours_all_are_taken),
