@@ -152,7 +152,7 @@ struct blob {
 	struct archive *reader; /* NULL: a file */
 	int fd;
 	struct hash *hash;
-	int64_t copied;
+	bool ended; /* before its size */
 	int failed; /* reading it has; 0: it has not */
 };
 
@@ -162,10 +162,9 @@ static ssize_t read_on(void *context, void *buffer, size_t size)
 	ssize_t got = blob->reader ? archive_read_data(blob->reader, buffer, size)
 				   : read(blob->fd, buffer, size);
 
-	if (got > 0) {
+	if (got > 0)
 		hash_add(blob->hash, buffer, (size_t) got);
-		blob->copied += got;
-	}
+	blob->ended = got == 0;
 	if (got < 0)
 		blob->failed = blob->reader ? -EBADMSG : -errno;
 	return got < 0 ? blob->failed : got;
@@ -184,7 +183,7 @@ static int copy_blob(struct output *output, const char *source, const char *name
 		return archive_input_damaged(source, blob->reader, error);
 	if (blob->failed)
 		return error_set_errno(error, blob->failed, "%s: %s", source, name);
-	if (blob->copied < size && r == -EIO)
+	if (blob->ended)
 		return error_set(error, -EBADMSG, "%s: %s changed while it was copied: try again",
 			source, name);
 	if (r < 0)
