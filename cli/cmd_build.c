@@ -147,6 +147,7 @@ static int check_archs(const struct several *several)
 	const struct build_options *options = several->options;
 	_cleanup_strv_ struct strv failed = { 0 };
 	_cleanup_free_ char *names = NULL;
+	struct error causes = { 0 };
 	struct error error = { 0 };
 	int first = EXIT_CODE_OK;
 
@@ -160,13 +161,15 @@ static int check_archs(const struct several *several)
 		if (code == EXIT_CODE_OK)
 			continue;
 		xstrv_push(&failed, options->common.archs.items[i]);
+		(void) error_line(&causes, -EIO, "%s: %s", options->common.archs.items[i],
+			exit_code_text(code));
 		first = first ? first : code;
 	}
 	if (!first)
 		return EXIT_CODE_OK;
 	names = xstrv_join(&failed, ", ");
-	(void) error_set(&error, -EIO, "not built for %s: %s; nothing was compiled", names,
-		exit_code_text(first));
+	(void) error_set(&error, -EIO, "not built for %s; nothing was compiled", names);
+	(void) error_take_lines(&error, -EIO, &causes);
 	return fail(several, first, &error);
 }
 

@@ -117,14 +117,14 @@ recipe() {
     several_gpu() { run_slipway "$1" build newest --os debian12 --offline --arch arm64,x86_64 --output out --nvidia "${@:2}"; }
     several_gpu 6 "NVIDIA-Linux-x86_64-$version.run"
     says "==> aarch64: check" "the installer is for x86_64, but the images are for aarch64: download NVIDIA-Linux-aarch64-$version.run" \
-        "==> x86_64: check" "its package lists are not in the cache" "not built for aarch64, x86_64: a driver source is missing" \
-        "nothing was compiled"
+        "==> x86_64: check" "its package lists are not in the cache" "not built for aarch64, x86_64; nothing was compiled" \
+        $'\n'"  aarch64: a driver source is missing" $'\n'"  x86_64: offline, but something is not in the cache"
     # Its version is enough for both.
     make_run "$BATS_TEST_TMPDIR/tree" "$BATS_TEST_TMPDIR/NVIDIA-Linux-aarch64-$version.run" $version aarch64
     several_gpu 21 $version --json
     says "/NVIDIA-Linux-aarch64-$version.run\"" "/NVIDIA-Linux-x86_64-$version.run\""
     [ "$(grep '^{' <<<"$output" | jq -r 'select(.event == "arch" or .event == "failed") | "\(.arch) \(.step) \(.exit_code)"' | xargs)" = \
         "aarch64 check null null null 21 x86_64 check null null null 21 null null 21" ]
-    says '"message":"not built for aarch64, x86_64: '
+    says '"message":"not built for aarch64, x86_64; nothing was compiled'
     [ ! -e out ]
 }
