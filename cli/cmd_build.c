@@ -227,7 +227,10 @@ static int run_archs(const struct build_options *options, const char *password)
 			return fail_arch(&several, i, code);
 	}
 	code = supervise_run(&several.context, &options->common, "build",
-		"the images are there, no index was written", make_indexes, &several);
+		options->push.registry
+			? "the images are there; the same command makes the indexes and pushes them"
+			: "the images are there; the same command makes the indexes",
+		make_indexes, &several);
 	context_close(&several.context);
 	return code;
 }
