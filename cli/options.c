@@ -111,12 +111,18 @@ static int take_accepted_key(void *target, const char *value, struct error *erro
 		.take = (function), .about_lists = true, .folded = (folded_)                       \
 	}
 
+#define ARCH_HELP "the node's architecture, as uname -m prints it, or Debian's name for it"
+
 static const struct option_row common_rows[] = {
 	LISTS("os", "ID", OPTION_TEXT, os, false,
 		"the node's distribution [guessed from the kernel release]"),
-	LISTS_CALL("arch", "ARCH", take_arch, false,
-		"the node's architecture, as uname -m prints it, or Debian's name for it;\n"
-		"build and plan also take a list, x86_64,aarch64 [this machine's]"),
+	{ .name = "arch",
+		.argument = "ARCH",
+		.kind = OPTION_TAKE,
+		.take = take_arch,
+		.about_lists = true,
+		.help = ARCH_HELP "\n[this machine's]",
+		.help_several = ARCH_HELP ";\nor a list, x86_64,aarch64 [this machine's]" },
 	LISTS("mirror", "URL", OPTION_LIST, mirrors, true,
 		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
 		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"
@@ -261,9 +267,14 @@ static void print_help(const struct option_table *table, bool all)
 	print_rows(table->rows, table->count, table->column ? table->column : COLUMN, all);
 	if (table->notes)
 		(void) fputs(table->notes, stdout);
-	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(common_rows); i++) {
+		struct option_row row = common_rows[i];
+
+		if (table->several_archs && row.help_several)
+			row.help = row.help_several;
 		if (takes_common(table, &common_rows[i]))
-			print_rows(&common_rows[i], 1, COLUMN, all);
+			print_rows(&row, 1, COLUMN, all);
+	}
 	if (table->examples)
 		(void) printf("\nExamples:\n%s", table->examples);
 }

@@ -63,6 +63,7 @@ struct option_row {
 	 * with a blank is put behind a name too long for the column, not below it.
 	 */
 	const char *help;
+	const char *help_several; /* instead of it where several_archs is set; or NULL */
 	enum option_kind kind;
 	size_t offset;    /* of what is set in the verb's target */
 	bool about_lists; /* a common option: package lists, mirrors and keys are its subject */

@@ -103,6 +103,12 @@ recipe() {
     for verb in resolve lint verify; do
         run_slipway 2 $verb 6.1.0-57-generic --arch x86_64,arm64
         says "slipway $verb takes one architecture at a time" "try: --arch x86_64"
+        run_slipway 0 $verb --help
+        [[ $output == *"--arch ARCH "* && $output != *"or a list"* ]]
+    done
+    for verb in build plan; do
+        run_slipway 0 $verb --help
+        says "or a list, x86_64,aarch64 [this machine's]"
     done
 }
 
