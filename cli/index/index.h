@@ -43,8 +43,8 @@ int index_open(
 void index_close(struct image_index *index);
 
 /*
- * Writes the OCI archive index->output, which appears when it is whole. -EBADMSG for a damaged
- * image; else errors of writing.
+ * Writes the OCI archive index->output, which appears when it is whole; the same one, if it is
+ * there already, is left alone. -EBADMSG for a damaged image; else errors of writing.
  */
 int index_write(struct image_index *index, struct error *error) _must_check_;
 

@@ -276,28 +276,59 @@ static int copy_blobs(struct output *output, const struct index_source *source, 
 
 /* ---- the file */
 
-static int write_all(const struct image_index *index, struct output *output, const char *path,
-	char digest[HASH_HEX_SIZE], struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *layout = NULL;
-	_cleanup_free_ char *blob = NULL;
-	int r = index_text(index, &text, error);
+/* The two texts that name all else, and the digest of the first one. */
+struct names {
+	char *index;
+	char *layout; /* index.json */
+	char digest[HASH_HEX_SIZE];
+};
 
-	if (r < 0)
-		return r;
-	hash_bytes(text, strlen(text), digest);
-	layout = layout_text(index->image.tag, digest, strlen(text));
-	blob = xasprintf(BLOBS "%s", digest);
+static void names_free(struct names *names)
+{
+	free(names->index);
+	free(names->layout);
+}
+
+/* Does it end as pack_finish() ends it? A copy that is cut short does not. */
+static bool is_whole(const char *path, struct stat *status)
+{
+	static const char end[1024];
+	char last[sizeof(end)];
+	_cleanup_close_ int fd = fs_open(AT_FDCWD, path, O_RDONLY);
+
+	return fd >= 0 && fstat(fd, status) == 0 &&
+	       pread(fd, last, sizeof(last), status->st_size - (off_t) sizeof(last)) ==
+		       (ssize_t) sizeof(last) &&
+	       memcmp(last, end, sizeof(end)) == 0;
+}
+
+/* Is the archive there the one that would be written? All its names are digests. */
+static bool is_current(const char *path, const struct names *names, struct stat *status)
+{
+	_cleanup_free_ char *layout = NULL;
+	struct error ignored;
+	size_t size;
+
+	return is_whole(path, status) &&
+	       archive_member_read(path, "index.json", TEXT_LIMIT, &layout, &size, &ignored) == 0 &&
+	       strcmp(layout, names->layout) == 0;
+}
+
+static int write_all(const struct image_index *index, const struct names *names,
+	struct output *output, const char *path, struct error *error)
+{
+	_cleanup_free_ char *blob = xasprintf(BLOBS "%s", names->digest);
+	int r;
+
 	output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (output->fd < 0)
 		return error_set_errno(error, -errno, "--output %s", path);
 	output->pack = pack_new_plain(output->fd);
 	r = write_text(output, "oci-layout", LAYOUT, error);
 	if (r == 0)
-		r = write_text(output, "index.json", layout, error);
+		r = write_text(output, "index.json", names->layout, error);
 	if (r == 0)
-		r = write_text(output, blob, text, error);
+		r = write_text(output, blob, names->index, error);
 	for (size_t i = 0; i < index->source_count && r == 0; i++)
 		r = copy_blobs(output, &index->sources[i], error);
 	if (r < 0)
@@ -306,12 +337,27 @@ static int write_all(const struct image_index *index, struct output *output, con
 	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 
-int index_write(struct image_index *index, struct error *error)
+static int write_file(const struct image_index *index, const struct names *names,
+	struct stat *status, struct error *error)
 {
 	const char *path = index->output;
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
 	_cleanup_(output_close) struct output output = { .fd = -1 };
-	char digest[HASH_HEX_SIZE];
+	int r;
+
+	progress_step(&index->context->progress, "write the OCI archive");
+	r = write_all(index, names, &output, temporary, error);
+	if (r == 0 && (stat(temporary, status) < 0 || rename(temporary, path) < 0))
+		r = error_set_errno(error, -errno, "--output %s", path);
+	if (r < 0)
+		(void) unlink(temporary);
+	return r;
+}
+
+int index_write(struct image_index *index, struct error *error)
+{
+	const char *path = index->output;
+	_cleanup_(names_free) struct names names = { 0 };
 	struct stat status;
 	int r;
 
@@ -319,15 +365,16 @@ int index_write(struct image_index *index, struct error *error)
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(
 			error, -EEXIST, "--output %s: it exists and is not a regular file", path);
-	progress_step(&index->context->progress, "write the OCI archive");
-	r = write_all(index, &output, temporary, digest, error);
-	if (r == 0 && (stat(temporary, &status) < 0 || rename(temporary, path) < 0))
-		r = error_set_errno(error, -errno, "--output %s", path);
-	if (r < 0) {
-		(void) unlink(temporary);
+	r = index_text(index, &names.index, error);
+	if (r < 0)
 		return r;
-	}
-	index->image.digest = xasprintf("sha256:%s", digest);
+	hash_bytes(names.index, strlen(names.index), names.digest);
+	names.layout = layout_text(index->image.tag, names.digest, strlen(names.index));
+	if (!is_current(path, &names, &status))
+		r = write_file(index, &names, &status, error);
+	if (r < 0)
+		return r;
+	index->image.digest = xasprintf("sha256:%s", names.digest);
 	index->image.size_bytes = (uint64_t) status.st_size;
 	return 0;
 }

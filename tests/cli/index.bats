@@ -102,6 +102,22 @@ index() {
     [ "$(tar -xOf "$index" index.json)" = "$(tar -xOf "$index.first" index.json)" ]
 }
 
+@test "an index that is there already is left alone, unless it was cut short or gets another tag" {
+    index 0 amd64.tar arm64.tar --json
+    local size file
+    size=$(stat -c %s "$index")
+    file=$(stat -c %i:%y "$index")
+    index 0 amd64.tar arm64.tar --json
+    [ "$(stat -c %i:%y "$index")" = "$file" ]
+    [ "$(jq .index.size_bytes <<<"${lines[-1]}")" = "$size" ]
+    truncate -s -2048 "$index"
+    index 0 amd64.tar arm64.tar
+    [ "$(stat -c %s "$index")" = "$size" ]
+    file=$(stat -c %i:%y "$index")
+    index 0 amd64.tar arm64.tar --os-version 24.10
+    [ "$(stat -c %i:%y "$index")" != "$file" ]
+}
+
 @test "kernels whose names have the architecture: the tag that the operator asks for without precompiled drivers" {
     index 0 debian-amd64.tar debian-arm64.tar
     says "gpu index  535.1.2-debian12" "driver.usePrecompiled=false" 'driver.version="535.1.2"' \
