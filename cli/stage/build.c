@@ -280,6 +280,22 @@ bool build_is_cross(const struct build *build)
 	return build->target.arch && build->target.arch != arch_here();
 }
 
+/* Compiles, and makes the images and their records. */
+static int make_images(struct build *build, struct error *error)
+{
+	int r = stages_make(build, BEFORE_IMAGES, NULL, error);
+
+	if (r == 0)
+		r = proof_judge(build, error);
+	if (r < 0)
+		return r;
+	r = stages_make(build, STAGE_BIT(STAGE_IMAGE), NULL, error);
+	if (r < 0)
+		return r;
+	roots_lock(build);
+	return output_write(build, error);
+}
+
 int build_run(struct build *build, struct error *error)
 {
 	struct progress *progress = &build->context.progress;
@@ -337,17 +353,7 @@ int build_run(struct build *build, struct error *error)
 	if (build->options.dry_run)
 		return dry_run(build, STAGE_BIT(STAGE_IMAGE), error);
 	r = output_look(build, error);
-	if (r < 0 || build->options.only_look)
-		return r;
-	r = stages_make(build, BEFORE_IMAGES, NULL, error);
-	if (r == 0)
-		r = proof_judge(build, error);
-	if (r < 0)
-		return r;
-	r = stages_make(build, STAGE_BIT(STAGE_IMAGE), NULL, error);
-	if (r == 0)
-		roots_lock(build);
-	return r < 0 ? r : output_write(build, error);
+	return r < 0 || build->options.only_look ? r : make_images(build, error);
 }
 
 void build_done(struct build *build)
