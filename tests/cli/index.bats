@@ -198,12 +198,12 @@ index() {
 
 @test "a disk that fails while a blob is written: the output is to blame, and not an image" {
     local trace=$BATS_TEST_TMPDIR/trace at
-    make_index() { strace -f -e trace=write -o "$trace" "$@" "$SLIPWAY" index "$work/amd64.tar" "$work/arm64.tar" --output "$index"; }
-    make_index >"$BATS_TEST_TMPDIR/log" 2>&1
+    local command=("$SLIPWAY" index "$work/amd64.tar" "$work/arm64.tar" --output "$index")
+    strace -f -e trace=write -o "$trace" "${command[@]}"
     # The index's own blob is the first one.
     at=$(grep -n '"blobs/sha256/' "$trace" | sed -n '2s/:.*//p')
     rm "$index"
-    run make_index -e inject=write:error=EIO:when="$at"
+    run strace -f -e trace=write -e inject=write:error=EIO:when="$at" -o "$trace" "${command[@]}"
     [ "$status" -eq 9 ]
     says "--output: Input/output error"
     [ ! -e "$index" ]
