@@ -136,6 +136,22 @@ static int name_kernel(struct set_work *work)
 	return 0;
 }
 
+static int name_files(struct set_work *work, bool listed)
+{
+	for (uint32_t i = 0; i < work->set->member_count; i++) {
+		uint32_t holder;
+
+		if (work->set->members[i].listed != listed)
+			continue;
+		if (name_member(work, i) < 0)
+			return -ENOMEM;
+		holder = *name_table_put(&work->names, work->nodes[i].label, i);
+		if (holder != i && choose_of_name(work, holder, i) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int name_members(struct set_work *work)
 {
 	size_t count = work->set->member_count;
@@ -144,18 +160,8 @@ static int name_members(struct set_work *work)
 	if (!work->nodes || name_table_reserve(&work->names, count) < 0)
 		return -ENOMEM;
 	/* Files that modules.dep lists come first: then no others of their names are compared. */
-	for (uint32_t i = 0; i < 2 * count; i++) {
-		uint32_t member = i % count;
-		uint32_t holder;
-
-		if (work->set->members[member].listed != (i < count))
-			continue;
-		if (name_member(work, member) < 0)
-			return -ENOMEM;
-		holder = *name_table_put(&work->names, work->nodes[member].label, member);
-		if (holder != member && choose_of_name(work, holder, member) < 0)
-			return -ENOMEM;
-	}
+	if (name_files(work, true) < 0 || name_files(work, false) < 0)
+		return -ENOMEM;
 	return name_kernel(work);
 }
 
