@@ -61,9 +61,10 @@ static int take_arch(void *target, const char *value, struct error *error)
 	struct common_options *options = target;
 	_cleanup_strv_ struct strv words = { 0 };
 
-	xstrv_split(&words, value, ",");
-	if (!words.count)
+	/* A comma with nothing beside it is a slip: one architecture alone gets no index. */
+	if (!*value || *value == ',' || value[strlen(value) - 1] == ',' || strstr(value, ",,"))
 		return refuse_arch(value, error);
+	xstrv_split(&words, value, ",");
 	for (size_t i = 0; i < words.count; i++) {
 		const struct arch *arch = arch_find(words.items[i]);
 

@@ -39,6 +39,11 @@ recipe() {
     says "--arch arm65: unknown architecture"
     several 2 newest --arch x86_64,amd64
     says "--arch: x86_64 is given twice"
+    local list
+    for list in x86_64, ,x86_64 x86_64,,arm64 ,; do
+        several 2 newest --arch "$list"
+        says "--arch $list: unknown architecture"
+    done
     [ ! -e out ]
 }
 
