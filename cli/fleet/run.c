@@ -439,9 +439,24 @@ int fleet_read(const char *path, struct fleet *ret, struct error *error)
 	return error_try(error, r, "slipway plan --nodes FILE … --json >plan.json");
 }
 
+/* With --dry-run, which plan gives to every build or which is of this run, nothing is built. */
+static bool is_dry(const struct running *running)
+{
+	const struct fleet *fleet = &running->fleet;
+
+	if (strv_contains(running->run->common, "--dry-run"))
+		return true;
+	for (size_t i = 0; i < fleet->target_count; i++)
+		for (size_t j = 0; j < fleet->targets[i].build_count; j++)
+			if (strv_contains(&fleet->targets[i].builds[j].args, "--dry-run"))
+				return true;
+	return false;
+}
+
 static void report(const struct running *running, enum exit_code code)
 {
 	size_t count = json_object_array_length(running->results), good = 0;
+	bool dry = is_dry(running);
 
 	for (size_t i = 0; i < count; i++) {
 		json_object *result = json_object_array_get_idx(running->results, i);
@@ -457,7 +472,8 @@ static void report(const struct running *running, enum exit_code code)
 		json_print_line(root);
 	}
 	message_print(stderr, code == EXIT_CODE_OK ? COLOUR_NONE : COLOUR_RED,
-		"==> %zu of %zu builds are done%s%s\n", good, count,
+		"==> %s%zu of %zu builds %s%s%s\n", dry ? "dry run: " : "", good, count,
+		dry ? "could be made" : "are done",
 		code == EXIT_CODE_OK ? "" : "; the exit code says: ",
 		code == EXIT_CODE_OK
 			? ""

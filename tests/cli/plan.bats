@@ -388,14 +388,14 @@ own_kernel() {
     is '[.targets[] | "\(.index) \(.krel) \(.builds | length)"]' '["0 6.6.9-own1 2","1 6.6.9-other 2"]'
     run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json"
     says "==> target 0: 6.6.9-own1 of debian12, OFED 24.07-0.6.0.1, NVIDIA 1.0" "gpu image  localhost/slipway/driver:1-6.6.9-own1-debian12" \
-        "slipway build: --nvidia /nonexistent" "==> target 1: 6.6.9-other" "==> 1 of 4 builds are done; the exit code says: a driver source is missing"
+        "slipway build: --nvidia /nonexistent" "==> target 1: 6.6.9-other" "==> dry run: 1 of 4 builds could be made; the exit code says: a driver source is missing"
     run_slipway 5 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 1/2 --json
-    [ "$(tail -n 1 <<<"$output" | cut -d' ' -f1-2)" = "==> 0" ]
+    [ "$(tail -n 1 <<<"$output" | cut -d' ' -f1-4)" = "==> dry run: 0" ]
     [ "$(grep '"event":"plan"' <<<"$output" | jq -c '[.builds[] | [.index, .exit_code]]')" = '[[1,5],[1,6]]' ]
     JOB_COMPLETION_INDEX=0 run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --quiet
-    says "==> 1 of 2 builds are done"
+    says "==> dry run: 1 of 2 builds could be made"
     run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 0 "-qo$BATS_TEST_TMPDIR/out"
-    says "==> 1 of 2 builds are done"
+    says "==> dry run: 1 of 2 builds could be made"
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2
     says "--target 2: the plan has 2 targets" "targets are numbered from 0"
     run_slipway 2 build --plan "$BATS_TEST_TMPDIR/plan.json" --target 2/2
