@@ -5,6 +5,7 @@
  */
 #include "cli/verify/verify.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
+#include "module/elf.h"
 
 #define MODPROBE_LIMIT ((size_t) 1 << 20)
 #define INDEX_LIMIT    ((size_t) 8 << 20)
@@ -170,6 +172,7 @@ static void read_modules_dep(struct verify_modules_dep *index, const struct veri
 	if (chase(input->fd, path, &real) < 0 ||
 		fs_read(input->fd, real, INDEX_LIMIT, &text, NULL) < 0)
 		return;
+	index->there = true;
 	rest = text;
 	while ((line = strsep(&rest, "\n")))
 		xstrv_pushf(&index->paths, "%.*s", (int) strcspn(line, ":"), line);
@@ -197,4 +200,85 @@ void verify_modules_dep_close(struct verify_modules_dep *index)
 	free(index->folder);
 	strv_free(&index->paths);
 	*index = (struct verify_modules_dep){ 0 };
+}
+
+static bool is_module_name(const char *path, const char *name)
+{
+	char other[256];
+
+	return module_name_of_file(path, other, sizeof(other)) && strcmp(other, name) == 0;
+}
+
+/* Of two files with one name depmod lists one: the other is not forgotten. */
+static bool lists_name(const struct verify_modules_dep *index, const char *path)
+{
+	char name[256];
+
+	if (!module_name_of_file(path, name, sizeof(name)))
+		return false;
+	for (size_t i = 0; i < index->paths.count; i++)
+		if (is_module_name(index->paths.items[i], name))
+			return true;
+	return false;
+}
+
+/* Before the notes, which are last. */
+static void add_doubt(struct proof_set *set, char *text, char *cure)
+{
+	struct proof *proof = &set->findings;
+	size_t at = 0;
+
+	proof->findings =
+		xreallocarray(proof->findings, proof->count + 1, sizeof(*proof->findings));
+	while (at < proof->count && proof->findings[at].weight != PROOF_NOTE)
+		at++;
+	(void) memmove(&proof->findings[at + 1], &proof->findings[at],
+		(proof->count++ - at) * sizeof(*proof->findings));
+	proof->findings[at] = (struct proof_finding){ .id = "modules-dep",
+		.weight = PROOF_DOUBT,
+		.answer = ENOENT,
+		.text = text,
+		.cure = cure };
+	if (set->verdict == PROOF_WILL_LOAD)
+		set->verdict = PROOF_CANNOT_TELL;
+}
+
+static void find_unlisted(struct verify *verify, const struct verify_input *input)
+{
+	_cleanup_(verify_modules_dep_close) struct verify_modules_dep index = { 0 };
+	_cleanup_free_ char *folder = NULL; /* of the first one */
+	const char *first = NULL, *krel;
+	size_t count = 0;
+
+	for (size_t i = 0; i < input->modules.count; i++) {
+		const char *path = input->modules.items[i];
+
+		if (verify_modules_dep_lists(&index, input, path) || !index.there ||
+			lists_name(&index, path))
+			continue;
+		count++;
+		if (first)
+			continue;
+		first = path + strlen(index.folder);
+		folder = xstrdup(index.folder);
+	}
+	if (!first)
+		return;
+	if (*folder)
+		folder[strlen(folder) - 1] = '\0';
+	krel = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : verify->kernel.facts.krel;
+	add_doubt(&verify->set,
+		xasprintf("%s: its " VERIFY_MODULES_DEP " lists %zu of %zu modules, and not %s: "
+			  "modprobe does not find those that it lacks",
+			input->name, input->modules.count - count, input->modules.count, first),
+		xasprintf(
+			"run depmod %s there, after the modules were added", krel ? krel : "KREL"));
+}
+
+void verify_find_unlisted(struct verify *verify)
+{
+	/* A single file is named by its path, and not by modprobe. */
+	for (size_t i = 0; i < verify->input_count; i++)
+		if (verify->inputs[i].kind != VERIFY_MODULE)
+			find_unlisted(verify, &verify->inputs[i]);
 }

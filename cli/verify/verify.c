@@ -586,6 +586,8 @@ int verify_prove(struct verify *verify, struct error *error)
 	open_members(verify);
 	r = proof_set_run(set, error);
 	set->options = NULL;
+	if (r == 0)
+		verify_find_unlisted(verify);
 	verify_judge_programs(verify);
 	return r;
 }

@@ -149,9 +149,12 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error) _
 /* The same of one file's text. */
 void modprobe_conf_parse(const char *text, struct strv *options);
 
+struct verify;
+
 /* modules.dep of the folder that was asked about last. */
 struct verify_modules_dep {
 	char *folder; /* below the input: "lib/modules/<krel>/" */
+	bool there;
 	struct strv paths;
 };
 
@@ -159,6 +162,12 @@ struct verify_modules_dep {
 bool verify_modules_dep_lists(
 	struct verify_modules_dep *index, const struct verify_input *input, const char *path);
 void verify_modules_dep_close(struct verify_modules_dep *index);
+
+/*
+ * Adds a doubt to the set, which was proven, for each input with modules that the modules.dep
+ * beside them does not list: the kernel would take them, but modprobe does not find them by name.
+ */
+void verify_find_unlisted(struct verify *verify);
 
 /*
  * --- a run; `slipway explain` opens a kernel and what is loaded before in the same way, and a

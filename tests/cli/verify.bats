@@ -856,6 +856,29 @@ END
     done
 }
 
+@test "modules that modules.dep does not list: depmod was forgotten, which is a doubt with its cure" {
+    local tree=$work/root/usr/lib/modules/$krel
+    mkdir -p "$tree"/{kernel,updates}
+    cp set/net/core.ko "$tree/kernel/"
+    cp set/net/peer.ko "$tree/updates/"
+    echo "kernel/core.ko:" >"$tree/modules.dep"
+    tar -C "$work/root" -cf "$work/root.tar" .
+    local what
+    for what in "$work/root" "$work/root.tar" "$tree"; do
+        verify 4 "$what" --kernel headers
+        says "modules-dep (doubt)" "its modules.dep lists 1 of 2 modules, and not updates/peer.ko: modprobe does not find" \
+            "do: run depmod $krel there" "2 modules: 2 will load" "but the set as a whole: cannot tell"
+    done
+    verify 0 "$tree/updates/peer.ko" "$tree/kernel/core.ko" --kernel headers
+    run_slipway 0 explain modules-dep
+    says "modprobe finds those neither by name nor by alias" "Run depmod KREL"
+    echo "updates/peer.ko: kernel/core.ko" >>"$tree/modules.dep"
+    verify 0 "$work/root" --kernel headers
+    [[ $output != *modules-dep* ]]
+    rm "$tree/modules.dep"
+    verify 0 "$work/root" --kernel headers
+}
+
 @test "of several images the table says which one each module is from, whose names are told apart" {
     mkdir -p "$work/one/nic" "$work/two/nic"
     cp set/net/core.ko bad/old.ko "$work/one/nic/"
