@@ -152,8 +152,7 @@ int modprobe_conf_read(int root_fd, struct strv *options, struct error *error)
 	return 0;
 }
 
-/* The length of "lib/modules/<krel>/" and all before it; 0 for a module of another folder. */
-static size_t release_length(const char *path)
+size_t verify_release_length(const char *path)
 {
 	const char *found = strstr(path, MODULES);
 	const char *end = found ? strchr(found + strlen(MODULES), '/') : NULL;
@@ -182,7 +181,7 @@ static void read_modules_dep(struct verify_modules_dep *index, const struct veri
 bool verify_modules_dep_lists(
 	struct verify_modules_dep *index, const struct verify_input *input, const char *path)
 {
-	size_t length = release_length(path);
+	size_t length = verify_release_length(path);
 	size_t at;
 
 	if (!index->folder || strlen(index->folder) != length ||

@@ -151,6 +151,9 @@ void modprobe_conf_parse(const char *text, struct strv *options);
 
 struct verify;
 
+/* The length of "lib/modules/<krel>/" and all before it; 0 for a module of another folder. */
+size_t verify_release_length(const char *path);
+
 /* modules.dep of the folder that was asked about last. */
 struct verify_modules_dep {
 	char *folder; /* below the input: "lib/modules/<krel>/" */

@@ -13,7 +13,7 @@
 #define ROWS_SHOWN     50 /* modules of one verdict */
 #define REASONS_SHOWN  3  /* findings of one kind; of notes one */
 #define LABEL_MIN      16
-#define LABEL_MAX      48
+#define FROM_MAX       48
 #define REASON_MAX     110 /* the reasons below have the whole */
 #define SUM_REASON_MAX 160 /* bytes; above it stands whole */
 #define VERDICT_WIDTH  13
@@ -101,6 +101,21 @@ static int compare_rows(const void *left, const void *right)
 	return a->own == b->own ? compare_names(a, b) : (int) a->own - (int) b->own;
 }
 
+static const char *below_release(const struct table_row *row)
+{
+	return row->shown + verify_release_length(row->shown);
+}
+
+/* Leaves out the folder of the release in the table, if what is below it tells them apart. */
+static void shorten_row(struct table_row *rows, size_t count, size_t i)
+{
+	for (size_t k = 0; k < count; k++)
+		if (k != i && rows[k].input == rows[i].input &&
+			strcmp(below_release(&rows[k]), below_release(&rows[i])) == 0)
+			return;
+	rows[i].shown = below_release(&rows[i]);
+}
+
 /*
  * Labels modules of the same name: by image if it is in two images, by path if it is twice in one.
  * All @count rows have one name.
@@ -129,6 +144,8 @@ static void label_rows(const struct table *table, struct table_row *rows, size_t
 		if (count > 1 && table->from && row->input->kind != VERIFY_MODULE)
 			row->shown += strlen(input_of(table, row)) + 1;
 	}
+	for (size_t i = 0; i < count; i++)
+		shorten_row(rows, count, i);
 }
 
 static void make_rows(struct table *table)
@@ -246,8 +263,8 @@ static void print_rows(const struct table *table)
 	int name_width = LABEL_MIN, from_width = 4;
 
 	for (size_t i = 0; i < table->row_count; i++) {
-		int name = (int) strnlen(table->rows[i].shown, LABEL_MAX);
-		int from = (int) strnlen(input_of(table, &table->rows[i]), LABEL_MAX);
+		int name = (int) strlen(table->rows[i].shown);
+		int from = (int) strnlen(input_of(table, &table->rows[i]), FROM_MAX);
 
 		name_width = name > name_width ? name : name_width;
 		from_width = from > from_width ? from : from_width;

@@ -846,6 +846,9 @@ END
     make_module "$tree/updates/dkms/core.ko" core krel="$krel" uses=printk:7
     verify 4 "$work/root" --kernel headers
     says "only one of them is loaded"
+    # The table has them below the release's folder, however long their paths are.
+    [ "$(grep -c '^updates/[a-z]*/core.ko *  will load' <<<"$output")" = 2 ]
+    [ "$(grep -bo VERDICT <<<"$(grep '^MODULE' <<<"$output")")" = "$(grep '^updates/slipway/core.ko' <<<"$output" | grep -bo 'will load' | sed 's/will load/VERDICT/')" ]
     for name in slipway dkms; do
         echo "updates/$name/core.ko:" >"$tree/modules.dep"
         tar -C "$work/root" -cf "$work/root.tar" .
