@@ -112,18 +112,21 @@ static int take_accepted_key(void *target, const char *value, struct error *erro
 		.take = (function), .about_lists = true, .folded = (folded_)                       \
 	}
 
-#define ARCH_HELP "the node's architecture, as uname -m prints it, or Debian's name for it"
+#define ARCH_HELP    "the node's architecture, as uname -m prints it, or Debian's name for it"
+#define ARCH_DEFAULT "[that of the kernel or the images, else this machine's"
 
 static const struct option_row common_rows[] = {
 	LISTS("os", "ID", OPTION_TEXT, os, false,
-		"the node's distribution [guessed from the kernel release]"),
+		"the node's distribution [that of the images, else guessed from the kernel\n"
+		"release]"),
 	{ .name = "arch",
 		.argument = "ARCH",
 		.kind = OPTION_TAKE,
 		.take = take_arch,
 		.about_lists = true,
-		.help = ARCH_HELP "\n[this machine's]",
-		.help_several = ARCH_HELP ";\nor a list, x86_64,aarch64 [this machine's]" },
+		.help = ARCH_HELP "\n" ARCH_DEFAULT "]",
+		.help_several = ARCH_HELP ";\nor a list, x86_64,aarch64 " ARCH_DEFAULT
+					  ";\nplan: of each node]" },
 	LISTS("mirror", "URL", OPTION_LIST, mirrors, true,
 		"mirror of the distribution's packages; NAME=URL sets only the catalogue's\n"
 		"mirror NAME; may be repeated [mirrors.ini, then the system's apt sources,\n"
