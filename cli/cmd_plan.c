@@ -161,7 +161,7 @@ static int widest(int width, const char *text)
 }
 
 struct widths {
-	int krel, os, name;
+	int krel, os, arch, name;
 };
 
 static void print_image(
@@ -182,8 +182,9 @@ static void print_target(const struct fleet_target *target, const struct widths 
 	_cleanup_free_ char *nodes =
 		xasprintf("%s%u", !target->nodes && target->nodes_ahead ? "+" : "",
 			target->nodes ? target->nodes : target->nodes_ahead);
-	_cleanup_free_ char *before = xasprintf("%-*s  %-*s  %5s  %-5s", widths->krel, target->krel,
-		widths->os, target->os, nodes, target->why);
+	_cleanup_free_ char *before =
+		xasprintf("%-*s  %-*s  %-*s  %5s  %-5s", widths->krel, target->krel, widths->os,
+			target->os, widths->arch, target->arch, nodes, target->why);
 	const struct fleet_image *image;
 	size_t position = 0;
 	bool none = true;
@@ -206,6 +207,7 @@ static void measure(const struct fleet *fleet, struct widths *widths)
 
 		widths->krel = widest(widths->krel, target->krel);
 		widths->os = widest(widths->os, target->os);
+		widths->arch = widest(widths->arch, target->arch);
 		for (size_t j = 0; j < target->build_count; j++)
 			for (size_t k = 0; k < target->builds[j].image_count; k++)
 				widths->name = widest(widths->name,
@@ -246,12 +248,13 @@ static void print_text(const struct verb *verb)
 	const struct fleet *fleet = &verb->fleet;
 	struct widths widths = { .krel = (int) strlen("KERNEL"),
 		.os = (int) strlen("OS"),
+		.arch = (int) strlen("ARCH"),
 		.name = (int) strlen("IMAGE") };
 
 	measure(fleet, &widths);
 	if (fleet->target_count)
-		text_print(stdout, "%-*s  %-*s  NODES  WHY    %s%*s\n", widths.krel, "KERNEL",
-			widths.os, "OS", "IMAGE",
+		text_print(stdout, "%-*s  %-*s  %-*s  NODES  WHY    %s%*s\n", widths.krel, "KERNEL",
+			widths.os, "OS", widths.arch, "ARCH", "IMAGE",
 			verb->request.operators.registry ? widths.name + 2 : 0,
 			verb->request.operators.registry ? "STATE" : "");
 	for (size_t i = 0; i < fleet->target_count; i++)

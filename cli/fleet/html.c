@@ -94,6 +94,7 @@ static void put_target(FILE *file, const struct fleet_target *target, bool ahead
 	put_element(file, "code", "", target->krel);
 	(void) fputs("</td>", file);
 	put_element(file, "td", "", target->os);
+	put_element(file, "td", "", target->arch);
 	(void) fprintf(file, "<td class=\"number\">%u</td>", target->nodes);
 	if (ahead)
 		(void) fprintf(file, "<td class=\"number\">%u</td>", target->nodes_ahead);
@@ -208,8 +209,8 @@ int fleet_write_html(
 	(void) fputs("<h1>Driver images of this cluster</h1>\n", file);
 	put_summary(file, fleet, registry);
 	(void) fprintf(file,
-		"<table>\n<thead><tr><th>Kernel</th><th>Distribution</th><th class=\"number\">"
-		"Nodes</th>%s<th>Images</th></tr></thead>\n<tbody>\n",
+		"<table>\n<thead><tr><th>Kernel</th><th>Distribution</th><th>Architecture</th>"
+		"<th class=\"number\">Nodes</th>%s<th>Images</th></tr></thead>\n<tbody>\n",
 		ahead ? "<th class=\"number\">After an update</th>" : "");
 	for (size_t i = 0; i < fleet->target_count; i++)
 		put_target(file, &fleet->targets[i], ahead);

@@ -79,7 +79,7 @@ is() {
     is '.targets[4].builds[0].args[3]' '--nvidia=/src/a.run'
     is '[.targets[].builds[].images[].state] | unique' '["not-asked"]'
     run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 595.58.03 --gpu-operator 26.7
-    says "6.1.0-50-amd64                debian12         3  node   driver:595-6.1.0-50-amd64-debian12" \
+    says "6.1.0-50-amd64                debian12     x86_64      3  node   driver:595-6.1.0-50-amd64-debian12" \
         "3 kernels, 3 images; 3 nodes have neither GPU nor NIC" \
         "nodes with GPUs run debian12, rocky9, ubuntu24.04: under a ClusterPolicy the GPU operator uses one"
 }
@@ -216,6 +216,8 @@ END
     is '.excluded' '[]'
     plan 0 --kernel 6.8.0-45-generic --os ubuntu24.04 --nvidia-version 580.1 --arch x86_64,arm64
     is '[.targets[].arch] | sort' '["aarch64","x86_64"]'
+    run_slipway 0 plan --kernel 6.8.0-45-generic --os ubuntu24.04 --nvidia-version 580.1 --arch x86_64,arm64
+    says "KERNEL            OS           ARCH     NODES" "6.8.0-45-generic  ubuntu24.04  aarch64      0" "6.8.0-45-generic  ubuntu24.04  x86_64       0"
     plan 0 --kernel 6.1.0-50-amd64 --kernel 6.1.0-50-arm64 --nvidia-version 580.1 --arch x86_64,arm64
     is '[.targets[] | "\(.krel) \(.arch)"] | sort' '["6.1.0-50-amd64 x86_64","6.1.0-50-arm64 aarch64"]'
     run_slipway 2 plan --kernel 6.1.0-50-amd64 --nvidia-version 580.1 --arch arm64
@@ -290,6 +292,7 @@ END
     grep -q "<p>1 kernel. <span class=\"there\">0 nodes</span> run a kernel whose images are not all in <code>$registry/drivers</code>.</p>" \
         "$BATS_TEST_TMPDIR/plan.html"
     grep -q "<code>driver:$gpu_tag</code> <span class=\"there\">there</span>" "$BATS_TEST_TMPDIR/plan.html"
+    grep -q "<td>debian12</td><td>x86_64</td>" "$BATS_TEST_TMPDIR/plan.html"
     { node a 6.1.0-50-amd64 amd64 "system-os_release.ID=<b>" $gpu; } | list
     run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --html "$BATS_TEST_TMPDIR/plan.html"
     grep -q "distribution &lt;b&gt; is not in the catalogue" "$BATS_TEST_TMPDIR/plan.html"
