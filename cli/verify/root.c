@@ -208,7 +208,7 @@ static bool is_module_name(const char *path, const char *name)
 	return module_name_of_file(path, other, sizeof(other)) && strcmp(other, name) == 0;
 }
 
-/* Of two files with one name depmod lists one: the other is not forgotten. */
+/* depmod lists one of two files with the same name: the other one was not forgotten. */
 static bool lists_name(const struct verify_modules_dep *index, const char *path)
 {
 	char name[256];
@@ -232,7 +232,8 @@ static void add_doubt(struct proof_set *set, char *text, char *cure)
 	while (at < proof->count && proof->findings[at].weight != PROOF_NOTE)
 		at++;
 	(void) memmove(&proof->findings[at + 1], &proof->findings[at],
-		(proof->count++ - at) * sizeof(*proof->findings));
+		(proof->count - at) * sizeof(*proof->findings));
+	proof->count++;
 	proof->findings[at] = (struct proof_finding){ .id = "modules-dep",
 		.weight = PROOF_DOUBT,
 		.answer = ENOENT,
@@ -242,18 +243,21 @@ static void add_doubt(struct proof_set *set, char *text, char *cure)
 		set->verdict = PROOF_CANNOT_TELL;
 }
 
-static void find_unlisted(struct verify *verify, const struct verify_input *input)
+/* @members: those of the input. */
+static void find_unlisted(
+	struct verify *verify, const struct verify_input *input, const struct proof_member *members)
 {
 	_cleanup_(verify_modules_dep_close) struct verify_modules_dep index = { 0 };
 	_cleanup_free_ char *folder = NULL; /* of the first one */
+	_cleanup_free_ char *more = NULL;
 	const char *first = NULL, *krel;
 	size_t count = 0;
 
 	for (size_t i = 0; i < input->modules.count; i++) {
 		const char *path = input->modules.items[i];
 
-		if (verify_modules_dep_lists(&index, input, path) || !index.there ||
-			lists_name(&index, path))
+		if (members[i].listed || verify_modules_dep_lists(&index, input, path) ||
+			!index.there || lists_name(&index, path))
 			continue;
 		count++;
 		if (first)
@@ -266,18 +270,25 @@ static void find_unlisted(struct verify *verify, const struct verify_input *inpu
 	if (*folder)
 		folder[strlen(folder) - 1] = '\0';
 	krel = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : verify->kernel.facts.krel;
+	more = count > 1 ? xasprintf(" and %zu more", count - 1) : xstrdup("");
 	add_doubt(&verify->set,
-		xasprintf("%s: its " VERIFY_MODULES_DEP " lists %zu of %zu modules, and not %s: "
-			  "modprobe does not find those that it lacks",
-			input->name, input->modules.count - count, input->modules.count, first),
+		xasprintf("%s: its " VERIFY_MODULES_DEP " does not list %s%s: modprobe does not "
+			  "find what it lacks",
+			input->name, first, more),
 		xasprintf(
 			"run depmod %s there, after the modules were added", krel ? krel : "KREL"));
 }
 
 void verify_find_unlisted(struct verify *verify)
 {
-	/* A single file is named by its path, and not by modprobe. */
-	for (size_t i = 0; i < verify->input_count; i++)
-		if (verify->inputs[i].kind != VERIFY_MODULE)
-			find_unlisted(verify, &verify->inputs[i]);
+	const struct proof_member *members = verify->set.members;
+
+	for (size_t i = 0; i < verify->input_count; i++) {
+		const struct verify_input *input = &verify->inputs[i];
+
+		/* A single file is loaded by its path, and not by modprobe. */
+		if (input->kind != VERIFY_MODULE)
+			find_unlisted(verify, input, members);
+		members += input->modules.count;
+	}
 }

@@ -869,10 +869,14 @@ END
     local what
     for what in "$work/root" "$work/root.tar" "$tree"; do
         verify 4 "$what" --kernel headers
-        says "modules-dep (doubt)" "its modules.dep lists 1 of 2 modules, and not updates/peer.ko: modprobe does not find" \
+        says "modules-dep (doubt)" "its modules.dep does not list updates/peer.ko: modprobe does not find" \
             "do: run depmod $krel there" "2 modules: 2 will load" "but the set as a whole: cannot tell"
     done
     verify 0 "$tree/updates/peer.ko" "$tree/kernel/core.ko" --kernel headers
+    : >"$tree/modules.dep"
+    verify 4 set/net/core.ko "$work/root/usr" --kernel headers
+    says "$work/root/usr: its modules.dep does not list kernel/core.ko and 1 more: modprobe does not find"
+    echo "kernel/core.ko:" >"$tree/modules.dep"
     run_slipway 0 explain modules-dep
     says "modprobe finds those neither by name nor by alias" "Run depmod KREL"
     echo "updates/peer.ko: kernel/core.ko" >>"$tree/modules.dep"
