@@ -40,7 +40,7 @@ recipe() {
     several 2 newest --arch x86_64,amd64
     says "--arch: x86_64 is given twice"
     local list
-    for list in x86_64, ,x86_64 x86_64,,arm64 ,; do
+    for list in 'x86_64,' ',x86_64' 'x86_64,,arm64' ','; do
         several 2 newest --arch "$list"
         says "--arch $list: unknown architecture"
     done
