@@ -158,7 +158,7 @@ END
         and .needs == ["libc.so.6"] and (.glibc | startswith("2."))' "$root/usr/lib/slipway/export.json"
     # Each file's checksum, as sha256sum has it.
     (cd "$root" && jq -r '.files[] | select(.sha256) | "\(.sha256)  \(.path)"' usr/lib/slipway/export.json | sha256sum --check --strict --quiet)
-    [ "$(jq '.files | length' "$root/usr/lib/slipway/export.json")" = 19 ]
+    [ "$(jq '.files | length' "$root/usr/lib/slipway/export.json")" = 20 ]
     jq -e '.files[] | select(.link) | select(.path == "usr/lib/x86_64-linux-gnu/libcuda.so.1") | .link == "libcuda.so.535.1.2"' \
         "$root/usr/lib/slipway/export.json"
 }
