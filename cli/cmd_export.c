@@ -7,7 +7,9 @@
 #include "cli/image/output_place.h"
 #include "cli/json.h"
 #include "cli/supervise.h"
+#include "common/arch.h"
 #include "common/xalloc.h"
+#include "kernels/krel.h"
 
 struct verb {
 	struct common_options options;
@@ -108,11 +110,21 @@ const struct option_table export_options = {
 	.notes = "\n",
 	OPTION_ROWS(rows),
 	OPTION_RULES(rules),
-	.only_common = "os cache json quiet verbose help",
+	.only_common = "os arch cache json quiet verbose help",
 	.common = offsetof(struct verb, options),
 	.take_argument = take_argument,
 	.check = check,
 };
+
+/* The machine that the kernel's release names, else that of --arch; NULL: neither names one. */
+static const struct arch *wanted_arch(const struct verb *verb)
+{
+	const char *name = verb->export.kernel ? krel_arch(verb->export.kernel) : NULL;
+
+	if (!name)
+		name = verb->options.arch;
+	return name ? arch_find(name) : NULL;
+}
 
 static int export_images(struct verb *verb, struct error *error)
 {
@@ -127,6 +139,7 @@ static int export_images(struct verb *verb, struct error *error)
 	if (r < 0)
 		return r;
 	export->context = context;
+	export->arch = wanted_arch(verb);
 	r = export_prepare(export, error);
 	if (r < 0)
 		return r;

@@ -22,6 +22,8 @@ struct export
 	const struct export_form *form;
 	const char *output; /* a folder */
 	const char *kernel; /* NULL: the only one of the images */
+	/* Of an index the image for it; NULL: this machine's. Then the one of the modules. */
+	const struct arch *arch;
 	struct strv without;
 	bool force;
 	const char *sign_key;
@@ -30,7 +32,6 @@ struct export
 
 	struct export_input *inputs;
 	size_t input_count;
-	const struct arch *arch;
 	char *krel;
 	char *roles;          /* "nic-gpu" */
 	char *name;           /* of the files: "slipway-nic-gpu-6.1.0-56-amd64" */

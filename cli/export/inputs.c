@@ -45,16 +45,35 @@ static int not_ours(const struct export_input *input, struct error *error)
 	return error_try(error, -EINVAL, "an image that slipway build or combine made");
 }
 
-static int identify(struct export_input *input, const char *name, struct error *error)
+static int identify(const struct export *export, struct export_input *input, const char *name,
+	struct error *error)
 {
 	int r = verify_input_identify(name, &input->image, error);
 
-	if (r < 0 || verify_input_unpacks(&input->image))
+	if (r < 0)
 		return r;
+	input->image.arch = export->arch ? export->arch->oci : NULL;
+	if (verify_input_unpacks(&input->image))
+		return 0;
 	(void) error_set(error, -EINVAL, "%s: no image", name);
 	return error_try(error, -EINVAL,
 		"an image: its archive, its layout (oci:FOLDER), or its name in "
 		"containers-storage");
+}
+
+/* The next steps for an image that has other kernels: one of these, or the index's other image. */
+static int no_such_kernel(const struct export_input *input, const char *wanted,
+	const struct strv *krels, struct error *error)
+{
+	int r = error_set(error, -EINVAL, "%s: it has no modules for %s, but for: %s",
+		input->image.name, wanted, input->conf.krel);
+
+	for (size_t i = 0; !krel_arch(wanted) && i < input->image.archs.count; i++)
+		(void) error_try(error, r, "--arch %s, for another image of the index",
+			input->image.archs.items[i]);
+	if (krels->count)
+		(void) error_try(error, r, "--kernel %s", krels->items[0]);
+	return error_try(error, r, "an image for %s: slipway build --kernel %s", wanted, wanted);
 }
 
 /* Sets the kernel by --kernel, or by the image; it becomes part of paths. */
@@ -73,9 +92,7 @@ static int choose_kernel(
 	}
 	if (wanted && !strv_contains(&krels, wanted)) {
 		if (export->kernel)
-			return error_set(error, -EINVAL,
-				"%s: it has no modules for %s, but for: %s", input->image.name,
-				wanted, input->conf.krel);
+			return no_such_kernel(input, wanted, &krels, error);
 		return error_set(error, -EINVAL,
 			"%s is for %s, %s for %s: the images are not one node's", input->image.name,
 			input->conf.krel, export->inputs[0].image.name, wanted);
@@ -120,6 +137,10 @@ static int open_input(struct export *export, struct export_input *input, struct 
 	r = verify_input_open(&input->image, export->context, error);
 	if (r < 0)
 		return r;
+	if (!export->arch && input->image.archs.count)
+		progress_notef(&export->context->progress,
+			"%s: an index: its image for this machine (%s) is exported; --arch %s takes another",
+			input->image.name, arch_here()->oci, input->image.archs.items[0]);
 	verify_input_conf(&input->image, NULL, &input->conf);
 	if (!*input->conf.role)
 		return not_ours(input, error);
@@ -346,7 +367,7 @@ int export_open(struct export *export, const struct strv *names, struct error *e
 		struct export_input *input = &export->inputs[export->input_count++];
 
 		*input = (struct export_input){ .image = VERIFY_INPUT_CLOSED };
-		r = identify(input, names->items[i], error);
+		r = identify(export, input, names->items[i], error);
 		if (r < 0)
 			return r;
 	}

@@ -296,6 +296,39 @@ END
     says "nic-second.tar is for $second" "bare.tar for $first: the images are not one node's"
 }
 
+# pack_arm64 NAME: its archive, of modules whose ELF header and whose image say that they are for arm64.
+pack_arm64() {
+    local container
+    # e_machine, elf(5): EM_AARCH64
+    find "$work/$1" -name '*.ko' -exec sh -c 'printf "\267" | dd of="$1" bs=1 seek=18 conv=notrunc status=none' sh {} \;
+    container=$(buildah from scratch)
+    buildah add --quiet "$container" "$work/$1" / >/dev/null
+    buildah config --arch arm64 --label io.slipway.role=gpu "$container"
+    buildah commit --quiet --timestamp 0 --rm "$container" "localhost/made-$1" >/dev/null
+    buildah push --quiet "localhost/made-$1" "oci-archive:$work/$1.tar"
+}
+
+@test "of an index the image for the kernel's architecture, for --arch, or for this machine, which is said" {
+    local index=$BATS_TEST_TMPDIR/index.tar arm=6.1.0-56-arm64
+    gpu_root arm "$arm" 24.07 0x1111
+    pack_arm64 arm
+    run_slipway 0 index "$work/bare.tar" "$work/arm.tar" --output "$index"
+    run_slipway 0 export "$index" --kernel "$arm" --as tar --without userspace --output "$out"
+    jq -e '.arch == "aarch64"' <(tar -xOf "$out/slipway-gpu-$arm.tar.zst" usr/lib/slipway/export.json)
+    run_slipway 0 export "$index" --arch arm64 --as layer --without userspace --output "$out"
+    [ -f "$out/slipway-gpu-$arm.oci.tar" ]
+    [[ $output != *"for this machine"* ]]
+    run_slipway 0 export "$index" --as tar --without userspace --output "$out"
+    says "index.tar: an index: its image for this machine (amd64) is exported; --arch arm64 takes another" "$out/slipway-gpu-$first.tar.zst"
+    run_slipway 2 export "$index" --kernel 6.1.0-57-arm64 --as tar --without userspace --output "$out"
+    says "it has no modules for 6.1.0-57-arm64, but for: $arm" "try: --kernel $arm" "try: an image for 6.1.0-57-arm64: slipway build --kernel 6.1.0-57-arm64"
+    [[ $output != *"--arch"* ]]
+    run_slipway 2 export "$index" --arch arm64 --kernel "$first" --as tar --without userspace --output "$out"
+    says "--arch aarch64: kernel $first is for x86_64"
+    run_slipway 2 export "$work/bare.tar" --arch arm64 --as tar --without userspace --output "$out"
+    says "--arch aarch64: kernel $first is for x86_64" "try: leave out --arch"
+}
+
 @test "what is not proven is exported by --force alone, under another name" {
     run_slipway 4 export "$work/unproven.tar" --as tar --without userspace --output "$out"
     says "it is not proven that its modules will load (cannot-tell)" "slipway verify" "try: --force"
