@@ -256,6 +256,15 @@ int context_fail(struct context *context, enum exit_code code, int r)
 	return r;
 }
 
+/* -EACCES is a wrong password here, and no mirror's refusal. */
+int context_fail_key(struct context *context, int r)
+{
+	if (r != -EACCES && r != -ENOKEY)
+		return context_fail(context, EXIT_CODE_USAGE, r);
+	context->failure = EXIT_CODE_SIGNATURE;
+	return r;
+}
+
 enum exit_code context_exit_code(int error_number)
 {
 	switch (error_number) {

@@ -97,6 +97,8 @@ int context_list(struct context *context, struct strv *krels, struct resolve_ans
 
 /* Remembers the exit code for @r, @code where the errno alone does not tell. Returns @r. */
 int context_fail(struct context *context, enum exit_code code, int r);
+/* The same after a key, its password or its certificate could not be read. Returns @r. */
+int context_fail_key(struct context *context, int r);
 
 /* Returns the verb's exit code after one of these functions failed. */
 enum exit_code context_exit_code(int error_number);

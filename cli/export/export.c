@@ -66,7 +66,9 @@ static int open_key(struct export *export, struct error *error)
 		r = module_cert_read(AT_FDCWD, export->sign_cert, &export->cert, error);
 	signer.key = export->key;
 	signer.cert = export->cert;
-	return r < 0 ? r : module_signer_check(&signer, error);
+	if (r == 0)
+		r = module_signer_check(&signer, error);
+	return r < 0 ? context_fail_key(export->context, r) : 0;
 }
 
 int export_prepare(struct export *export, struct error *error)

@@ -34,14 +34,6 @@ int signing_read_password(struct build *build, struct error *error)
 	return r;
 }
 
-static int fail(struct build *build, int r)
-{
-	if (r != -EACCES && r != -ENOKEY)
-		return context_fail(&build->context, EXIT_CODE_USAGE, r);
-	build->context.failure = EXIT_CODE_SIGNATURE;
-	return r;
-}
-
 int signing_open(struct build *build, struct error *error)
 {
 	struct signing *signing = &build->signing;
@@ -57,13 +49,13 @@ int signing_open(struct build *build, struct error *error)
 		r = sign_key_open(options->sign_key, signing->password, &signing->key, error);
 	sign_password_free(&signing->password);
 	if (r < 0)
-		return fail(build, r);
+		return context_fail_key(&build->context, r);
 	signer.cert = signing->cert;
 	signer.key = signing->key;
 	r = module_signer_check(&signer, error);
 	if (r == 0)
 		r = module_cert_fingerprint(signing->cert, signing->fingerprint, error);
-	return r < 0 ? fail(build, r) : 0;
+	return r < 0 ? context_fail_key(&build->context, r) : 0;
 }
 
 int signing_check_import(const struct build *build, struct error *error)
@@ -100,7 +92,7 @@ int signing_settle(struct build *build, struct error *error)
 			"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 			"signatures",
 			build->target.krel);
-		return fail(build,
+		return context_fail_key(&build->context,
 			error_try(error, -EINVAL, "--sign-hash HASH, to sign its modules anyway"));
 	}
 	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)

@@ -506,6 +506,19 @@ verify_p7s() {
     make_key other
     run_slipway 13 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/other.crt"
     says "certificate"
+    # The exit codes of build: a password that is wrong or missing is no signature, a file that is no key the command line.
+    signs() { run_slipway "$1" export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/$2" --sign-cert "$BATS_TEST_TMPDIR/$3" "${@:4}"; }
+    openssl rsa -aes256 -passout pass:right -in "$BATS_TEST_TMPDIR/ours.key" -out "$BATS_TEST_TMPDIR/locked.key" 2>/dev/null
+    echo wrong >"$BATS_TEST_TMPDIR/password"
+    signs 13 locked.key ours.crt --password-file "$BATS_TEST_TMPDIR/password"
+    says "locked.key"
+    signs 13 locked.key ours.crt
+    signs 2 missing.key ours.crt
+    says "missing.key"
+    signs 2 ours.key missing.crt
+    signs 2 ours.key password
+    signs 2 locked.key ours.crt --password-env SLIPWAY_TEST_UNSET
+    says "SLIPWAY_TEST_UNSET: this environment variable is not set"
     run_slipway 2 export "$work/gpu.tar" --as sysext --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key"
     says "--sign-cert"
     run_slipway 2 export "$work/gpu.tar" --as tar --output "$out" --sign-key "$BATS_TEST_TMPDIR/ours.key" --sign-cert "$BATS_TEST_TMPDIR/ours.crt"
