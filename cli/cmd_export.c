@@ -179,9 +179,12 @@ int export_command(char **argv)
 	struct verb verb = { .context = CONTEXT_CLOSED, .export.password.fd = -1 };
 	int code;
 
-	if (options_start(&export_options, argv, &verb, &code))
+	if (options_start(&export_options, argv, &verb, &code)) {
 		code = supervise_run(&verb.context, &verb.options, "export", "nothing was exported",
 			make, &verb);
+		if (code != EXIT_CODE_OK)
+			export_sweep(verb.export.output);
+	}
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);

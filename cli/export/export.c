@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include "common/process.h"
 #include "common/text.h"
 #include "common/xalloc.h"
+
+#define ASIDE ".slipway-export-" /* the folder of a run, in --output, until all is written */
 
 static int stage_layer(struct export *export, struct staging *root, struct error *error)
 {
@@ -101,16 +104,44 @@ static int place(struct export *export, const char *from, struct error *error)
 	return 0;
 }
 
+/* A run holds the lock of its folder for as long as it lives. */
+static int lock_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		cleanup_close(&fd);
+	return fd;
+}
+
+void export_sweep(const char *output)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	(void) !fs_list(AT_FDCWD, output, &names);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", output, names.items[i]);
+		bool aside = strncmp(names.items[i], ASIDE, strlen(ASIDE)) == 0;
+		_cleanup_close_ int fd = aside ? lock_folder(path) : -1;
+
+		if (fd >= 0)
+			(void) !fs_remove_tree(AT_FDCWD, path);
+	}
+}
+
 static int write_files(struct export *export, const char *root, struct error *error)
 {
-	_cleanup_free_ char *aside = xasprintf("%s/.slipway-export-XXXXXX", export->output);
+	_cleanup_free_ char *aside = xasprintf("%s/" ASIDE "XXXXXX", export->output);
+	_cleanup_close_ int lock = -1;
 	int r = fs_mkdir_parents(AT_FDCWD, export->output, 0755);
 	int removed;
 
+	export_sweep(export->output);
 	if (r == 0 && !mkdtemp(aside))
 		r = -errno;
 	if (r < 0)
 		return error_set_errno(error, r, "%s", export->output);
+	lock = lock_folder(aside);
 	progress_step(&export->context->progress, export->form->name);
 	r = export->form->write(export, root, aside, error);
 	if (r == 0)

@@ -65,6 +65,8 @@ void export_close(struct export *export);
 
 /* Writes the files into export->output. */
 int export_make(struct export *export, struct error *error) _must_check_;
+/* Removes from the folder --output what interrupted runs left there. */
+void export_sweep(const char *output);
 
 /* The object that --json prints. The caller puts it. */
 json_object *export_to_json(const struct export *export);

@@ -559,6 +559,39 @@ verify_p7s() {
     [ ! -e "$out" ]
 }
 
+@test "SIGTERM leaves nothing in the folder, and what SIGKILL left is removed by the next run" {
+    local bin=$BATS_TEST_TMPDIR/bin pid left
+    mkdir "$bin"
+    printf '#!/bin/sh\ntouch "$2"\nexec sleep 60\n' >"$bin/mksquashfs"
+    chmod +x "$bin/mksquashfs"
+    # start: an export that is writing its files. exec: the signal is slipway's.
+    start() {
+        # shellcheck disable=SC2030
+        (export PATH=$bin:$PATH SLIPWAY_DATADIR=$repository SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache
+            exec "$SLIPWAY" export "$work/gpu.tar" --as sysext --without userspace --output "$out") 3>&- &
+        pid=$!
+        for _ in {1..100}; do
+            [ -z "$(find "$out" -name '*.raw' 2>/dev/null)" ] || return 0
+            sleep 0.1
+        done
+        false
+    }
+    start
+    # One of another run that still works stays.
+    run_slipway 0 export "$work/gpu.tar" --as tar --without userspace --output "$out"
+    left=$(find "$out" -name '*.raw')
+    [ -f "$left" ]
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    [ "$status" -eq 143 ]
+    [ "$(ls -A "$out")" = "slipway-gpu-$first.tar.zst" ]
+    mkdir "$out/.slipway-export-killed"
+    touch "$out/.slipway-export-killed/x.raw"
+    run_slipway 0 export "$work/gpu.tar" --as tar --without userspace --output "$out"
+    [ "$(ls -A "$out")" = "slipway-gpu-$first.tar.zst" ]
+}
+
 @test "a full disk is named, and leaves nothing in the folder" {
     mkdir "$out"
     mount -t tmpfs -o size=4k tmpfs "$out" || skip "no right to mount a small file system"
