@@ -148,10 +148,14 @@ static char *initramfs_command(const struct export *export)
 void export_print_values(const struct export *export)
 {
 	bool nic = export_find_role(export, "nic");
+	bool programs = !strv_contains(&export->without, EXPORT_USERSPACE);
 
 	if (export_find_role(export, "gpu"))
-		text_print(stdout, "  GPU Operator: driver.enabled=false%s\n",
-			nic ? ", driver.rdma.enabled=true, driver.rdma.useHostMofed=true" : "");
+		text_print(stdout, "  GPU Operator: driver.enabled=%s%s%s\n",
+			programs ? "false" : "true",
+			nic ? ", driver.rdma.enabled=true, driver.rdma.useHostMofed=true" : "",
+			programs ? ""
+				 : ": a driver container of the same image brings the programs");
 	else
 		text_print(stdout,
 			"  GPU Operator: driver.rdma.enabled=true, driver.rdma.useHostMofed=true\n");

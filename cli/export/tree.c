@@ -191,10 +191,13 @@ void export_stage_rules(struct export *export, struct staging *root, const char 
 	stage_preset(export, root, name);
 	if (fs_exists(root->fd, "usr/bin/nvidia-modprobe"))
 		stage_nodes(root, name);
-	else if (fs_exists(root->fd, EXPORT_SMI))
+	else if (export_find_role(export, "gpu"))
 		progress_notef(&export->context->progress,
-			"the image has no nvidia-modprobe, which makes the nodes of GPUs: the system "
-			"needs its own, and a udev rule that calls it");
+			"%s, which makes the nodes of GPUs: %sthe system needs "
+			"its own, and a udev rule that calls it",
+			fs_exists(root->fd, EXPORT_SMI) ? "the image has no nvidia-modprobe"
+							: "no nvidia-modprobe is exported",
+			fs_exists(root->fd, EXPORT_SMI) ? "" : "without a driver container ");
 }
 
 /* ---- the whole tree */

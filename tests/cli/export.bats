@@ -266,6 +266,8 @@ END
     run_slipway 2 export "$work/bare.tar" --as tar --output "$out"
     says "it has no userspace driver: /usr/bin/nvidia-smi is missing" "try: --without userspace"
     run_slipway 0 export "$work/bare.tar" --as tar --without userspace --output "$out"
+    says "no nvidia-modprobe is exported, which makes the nodes of GPUs: without a driver container the system needs its own" \
+        "GPU Operator: driver.enabled=true: a driver container of the same image brings the programs"
     unpack_tar
     [ ! -e "$root/usr/bin" ]
 }
