@@ -387,6 +387,11 @@ int export_open(struct export *export, const struct strv *names, struct error *e
 		progress_notef(&export->context->progress,
 			"the images were built for %s: its programs may not start on %s",
 			export->inputs[0].conf.os, export->context->os.os);
+	if (export->peermem_ofed && *export->peermem_ofed && !export_find_role(export, "nic"))
+		progress_notef(&export->context->progress,
+			"%s: its nvidia-peermem loads only in a system with OFED %s: export the NIC "
+			"image together with it; without that OFED slipway verify of the system ends with 3",
+			export_find_role(export, "gpu")->image.name, export->peermem_ofed);
 	set_name(export);
 	set_library_folder(export);
 	return 0;
