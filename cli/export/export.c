@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/fs.h"
@@ -129,6 +130,44 @@ void export_sweep(const char *output)
 	}
 }
 
+/* Of all files of the tree: those that are written are packed, and need no more. */
+static unsigned long long tree_size(const char *root)
+{
+	_cleanup_close_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ struct strv paths = { 0 };
+	unsigned long long size = 0;
+	struct stat status;
+
+	(void) !fs_list_tree(fd, "usr", &paths);
+	for (size_t i = 0; i < paths.count; i++)
+		if (fstatat(fd, paths.items[i], &status, AT_SYMLINK_NOFOLLOW) == 0)
+			size += (unsigned long long) status.st_size;
+	return size;
+}
+
+int export_name_cache(const struct export *export, int r, struct error *error)
+{
+	if (r != -ENOSPC)
+		return r;
+	(void) error_try(error, r, "slipway cache prune");
+	(void) error_try(error, r, "use a folder on another disk: --cache DIR");
+	return cache_name_full(&export->context->cache, r, error);
+}
+
+/* After what was written in part is gone again. A full cache has its line in @error already. */
+static int name_full(const struct export *export, const char *root, int r, struct error *error)
+{
+	struct statvfs disk = { 0 };
+
+	if ((r != -ENOSPC && r != -EDQUOT) || *error->lines)
+		return r;
+	(void) statvfs(export->output, &disk);
+	(void) error_set_errno(error, r, "--output %s: needs up to %llu MB, has room for %llu",
+		export->output, tree_size(root) / 1000000 + 1,
+		(unsigned long long) disk.f_bavail * disk.f_frsize / 1000000);
+	return error_try(error, r, "free some there, or name a folder on another disk");
+}
+
 static int write_files(struct export *export, const char *root, struct error *error)
 {
 	_cleanup_free_ char *aside = xasprintf("%s/" ASIDE "XXXXXX", export->output);
@@ -149,7 +188,7 @@ static int write_files(struct export *export, const char *root, struct error *er
 	removed = fs_remove_tree(AT_FDCWD, aside);
 	if (r == 0 && removed < 0)
 		r = error_set_errno(error, removed, "%s", aside);
-	return r;
+	return name_full(export, root, r, error);
 }
 
 int export_make(struct export *export, struct error *error)
@@ -169,7 +208,9 @@ int export_make(struct export *export, struct error *error)
 		r = export->form->stage(export, &root, error);
 	if (r == 0)
 		r = export_finish_tree(export, &root, error);
-	return r < 0 ? r : write_files(export, folder, error);
+	if (r < 0)
+		return export_name_cache(export, r, error);
+	return write_files(export, folder, error);
 }
 
 /* ---- the report */

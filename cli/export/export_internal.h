@@ -36,6 +36,11 @@ struct export_form {
 
 extern const struct export_form export_forms[];
 
+/* ---- export.c */
+
+/* Names the cache and the next steps, if @r is that its disk is full. Returns @r. */
+int export_name_cache(const struct export *export, int r, struct error *error);
+
 /* ---- inputs.c */
 
 /* The image of this role, or NULL. */

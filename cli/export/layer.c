@@ -120,7 +120,7 @@ int export_write_layer(struct export *export, const char *root, const char *to, 
 	int r = write_tar(root, layer, image.diff_id, error);
 
 	if (r < 0)
-		return r;
+		return export_name_cache(export, r, error);
 	list_labels(export, &labels);
 	image.layer = layer;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
