@@ -31,6 +31,10 @@ static int take_form(void *target, const char *value, struct error *error)
 {
 	struct verb *verb = target;
 
+	if (verb->export.form) {
+		(void) error_set(error, -EINVAL, "--as %s: one form is made at a time", value);
+		return error_try(error, -EINVAL, "one slipway export for each form");
+	}
 	return export_choose_form(value, &verb->export.form, error);
 }
 

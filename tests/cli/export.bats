@@ -550,6 +550,8 @@ verify_p7s() {
     says "--output DIR is missing"
     run_slipway 2 export "$work/gpu.tar" --as deb --output "$out"
     says "--as deb: not one of: layer, tar, sysext"
+    run_slipway 2 export "$work/gpu.tar" --as layer --as tar --output "$out"
+    says "--as tar: one form is made at a time" "try: one slipway export for each form"
     run_slipway 2 export "$work/gpu.tar" --as tar --without modules --output "$out"
     says "only userspace can be left out"
     run_slipway 2 export "$work/gpu.tar" --as tar --output oci-archive:x
