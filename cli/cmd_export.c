@@ -81,7 +81,7 @@ static const struct option_row rows[] = {
 	OPTION_ARGUMENT("IMAGE",
 		"a NIC or GPU image made by slipway build or combine: its archive, its OCI\n"
 		"layout, its name in containers-storage, or docker://REFERENCE in a\n"
-		"registry; two of them are one node's"),
+		"registry; two of them are one node's; or a build's --output folder"),
 	OPTION_CALL("as", 0, "FORM", take_form,
 		"layer: an image of one layer, to be copied in a Containerfile;\n"
 		"tar: the same files as .tar.zst; sysext: a system extension (systemd-sysext)"),

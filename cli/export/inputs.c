@@ -360,14 +360,18 @@ static void set_library_folder(struct export *export)
 
 int export_open(struct export *export, const struct strv *names, struct error *error)
 {
+	_cleanup_strv_ struct strv images = { 0 };
 	int r = 0;
 
-	export->inputs = xcalloc(names->count, sizeof(*export->inputs));
-	for (size_t i = 0; i < names->count; i++) {
+	for (size_t i = 0; i < names->count; i++)
+		if (!verify_input_outputs(names->items[i], &images, NULL))
+			xstrv_push(&images, names->items[i]);
+	export->inputs = xcalloc(images.count, sizeof(*export->inputs));
+	for (size_t i = 0; i < images.count; i++) {
 		struct export_input *input = &export->inputs[export->input_count++];
 
 		*input = (struct export_input){ .image = VERIFY_INPUT_CLOSED };
-		r = identify(export, input, names->items[i], error);
+		r = identify(export, input, images.items[i], error);
 		if (r < 0)
 			return r;
 	}

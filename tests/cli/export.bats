@@ -337,6 +337,17 @@ pack_arm64() {
     says "--arch aarch64: kernel $first is for x86_64" "try: leave out --arch"
 }
 
+@test "a build's folder stands for the images that its images.json lists" {
+    local made=$BATS_TEST_TMPDIR/made
+    mkdir "$made"
+    cp "$work/newer-ofed.tar" "$made/gpu.oci.tar"
+    cp "$work/nic.tar" "$made/nic.oci.tar"
+    cp "$work/nic-second.tar" "$made/older.oci.tar"
+    echo '{"images": [{"role": "nic"}, {"role": "gpu"}]}' >"$made/images.json"
+    run_slipway 0 export "$made" --as tar --without userspace --output "$out"
+    [ "$(ls -A "$out")" = "slipway-nic-gpu-$first.tar.zst" ]
+}
+
 @test "what is not proven is exported by --force alone, under another name" {
     run_slipway 4 export "$work/unproven.tar" --as tar --without userspace --output "$out"
     says "it is not proven that its modules will load (cannot-tell)" "slipway verify" "try: --force"
