@@ -31,7 +31,7 @@ static int stage_layer(struct export *export, struct staging *root, struct error
 
 const struct export_form export_forms[] = {
 	{ "layer", stage_layer, export_write_layer, export_print_layer, { NULL }, false, false },
-	{ "tar", stage_layer, export_write_tar, export_print_layer, { NULL }, false, false },
+	{ "tar", stage_layer, export_write_tar, export_print_tar, { NULL }, false, false },
 	{ "sysext", export_stage_sysext, export_write_sysext, export_print_sysext,
 		{ "mksquashfs", "depmod" }, true, true },
 	{ 0 },

@@ -75,6 +75,7 @@ int export_write_tar(
 	struct export *export, const char *root, const char *to, struct error *error) _must_check_;
 int export_write_layer(
 	struct export *export, const char *root, const char *to, struct error *error) _must_check_;
+void export_print_tar(const struct export *export);
 void export_print_layer(const struct export *export);
 /* The values of both operators for such nodes. */
 void export_print_values(const struct export *export);

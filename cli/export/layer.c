@@ -164,22 +164,38 @@ void export_print_values(const struct export *export)
 			"  Network Operator: a NicClusterPolicy without ofedDriver for these nodes\n");
 }
 
+/* @place: what stands for the system in the command. */
+static void print_check(const struct export *export, const char *place)
+{
+	text_print(stdout, "  slipway verify %s --kernel %s\n", place, export->krel);
+	if (export->needs.count)
+		text_print(stdout, "  (it checks the modules, and not these programs)\n");
+	export_print_values(export);
+}
+
+void export_print_tar(const struct export *export)
+{
+	_cleanup_free_ char *initramfs = initramfs_command(export);
+
+	text_print(stdout, "As root, over the root of the OS image:\n");
+	text_print(stdout, "  tar -xf %s -C ROOT\n", export->files.items[0]);
+	text_print(stdout, "  chroot ROOT sh -c \"depmod %s && %s\"\n", export->krel, initramfs);
+	text_print(stdout, "Then:\n");
+	print_check(export, "ROOT");
+}
+
 void export_print_layer(const struct export *export)
 {
 	_cleanup_free_ char *initramfs = initramfs_command(export);
-	bool layer = strcmp(export->form->name, "layer") == 0;
+	_cleanup_free_ char *needs = xstrv_join(&export->needs, " ");
 
 	text_print(stdout, "In the Containerfile of the OS image:\n");
-	if (layer) {
-		text_print(stdout, "  FROM oci-archive:%s AS drivers\n", export->files.items[0]);
-		text_print(stdout, "  FROM BASE\n");
-		text_print(stdout, "  COPY --from=drivers / /\n");
-	} else {
-		text_print(stdout, "  FROM BASE\n");
-		text_print(stdout, "  ADD %s /\n", export->files.items[0]);
-	}
+	text_print(stdout, "  FROM oci-archive:%s AS drivers\n", export->files.items[0]);
+	text_print(stdout, "  FROM BASE\n");
+	if (export->needs.count)
+		text_print(stdout, "  # RUN: install what BASE lacks of: %s\n", needs);
+	text_print(stdout, "  COPY --from=drivers / /\n");
 	text_print(stdout, "  RUN depmod %s && %s\n", export->krel, initramfs);
 	text_print(stdout, "Then, of the new image:\n");
-	text_print(stdout, "  slipway verify IMAGE --kernel %s\n", export->krel);
-	export_print_values(export);
+	print_check(export, "IMAGE");
 }
