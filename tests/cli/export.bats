@@ -585,6 +585,7 @@ verify_p7s() {
 @test "SIGTERM leaves nothing in the folder, and what SIGKILL left is removed by the next run" {
     local bin=$BATS_TEST_TMPDIR/bin pid left
     mkdir "$bin"
+    # shellcheck disable=SC2016
     printf '#!/bin/sh\ntouch "$2"\nexec sleep 60\n' >"$bin/mksquashfs"
     chmod +x "$bin/mksquashfs"
     # start: an export that is writing its files. exec: the signal is slipway's.
