@@ -130,7 +130,7 @@ void export_sweep(const char *output)
 	}
 }
 
-/* Of all files of the tree: those that are written are packed, and need no more. */
+/* The sum of the tree's files: those that are written are packed, and need no more. */
 static unsigned long long tree_size(const char *root)
 {
 	_cleanup_close_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -22,7 +22,7 @@ struct export
 	const struct export_form *form;
 	const char *output; /* a folder */
 	const char *kernel; /* NULL: the only one of the images */
-	/* Of an index the image for it; NULL: this machine's. Then the one of the modules. */
+	/* It selects an image of an index; NULL: this machine's. Later that of the modules. */
 	const struct arch *arch;
 	struct strv without;
 	bool force;
