@@ -113,7 +113,7 @@ recipe() {
     done
     for verb in build plan; do
         run_slipway 0 $verb --help
-        says "or a list, x86_64,aarch64 [this machine's]"
+        says "or a list, x86_64,aarch64 [that of the kernel or the images"
     done
 }
 
