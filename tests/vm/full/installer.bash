@@ -4,10 +4,18 @@
 # shellcheck source-path=SCRIPTDIR source=../../cli/installer.bash
 . "$top/tests/cli/installer.bash"
 
-# The files of the lock's packages of that purpose, as slipway has fetched them: LOCK PURPOSE.
+# The files of the lock's packages of that purpose, in the cache, or downloaded where slipway cache prune removed them: LOCK PURPOSE.
 fetched_for() {
-    jq -r --arg purpose "$2" '.packages[] | select(.purpose == $purpose) | .sha256' "$1" |
-        sed "s#^#${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/blobs/sha256/#"
+    local blobs=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/blobs/sha256 hash url file
+    while read -r hash url; do
+        file=$blobs/$hash
+        if [ ! -f "$file" ]; then
+            file=$BATS_FILE_TMPDIR/$hash.deb
+            curl --silent --show-error --fail --output "$file" "$url"
+            sha256sum --check --status <<<"$hash  $file"
+        fi
+        echo "$file"
+    done < <(jq -r --arg purpose "$2" '.packages[] | select(.purpose == $purpose) | "\(.sha256) \(.url)"' "$1")
 }
 
 # make_installer OUT LOCK MODULES TARBALL: makes $installer, OUT/NVIDIA-Linux-MACHINE-$version.run, and sets version, too: the
