@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cli/image/buildah.h"
+#include "cli/image/image_record.h"
 #include "cli/cache/cache.h"
 #include "cli/exit_code.h"
 #include "cli/json.h"
@@ -13,7 +13,6 @@
 #include "common/text.h"
 #include "common/xalloc.h"
 
-#define OURS          "localhost/slipway/"
 #define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
 
 struct verb {
@@ -194,7 +193,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 		left_bytes -= entry->size_bytes;
 		print_removed(verb, entry);
 		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
-			strncmp(entry->name, OURS, strlen(OURS)) == 0)
+			strncmp(entry->name, IMAGE_LOCAL, strlen(IMAGE_LOCAL)) == 0)
 			remove_image(verb, entry->name);
 	}
 	/*
@@ -202,7 +201,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 	 * cache's run may have made some a moment ago: only where all is to go.
 	 */
 	if (verb->all && !entries->is_shared)
-		(void) !buildah_image_names(OURS, &names);
+		(void) !buildah_image_names(IMAGE_LOCAL, &names);
 	for (size_t i = 0; i < names.count; i++)
 		if (!strv_contains(&kept_images, names.items[i]))
 			remove_image(verb, names.items[i]);

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return fputs(verb && verb->usage ? verb->usage : usage, stdout) < 0;
+			return fputs(verb ? verb->usage : usage, stdout) < 0;
 	if (strcmp(name, "--version") == 0)
 		return puts("slipway-look " SLIPWAY_VERSION) < 0;
 	if (root_fd < 0) {

@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 	look_verb = look_verb_find(name);
 	if (tool)
 		help = tool->usage;
-	else if (look_verb && look_verb->usage)
+	else if (look_verb)
 		help = look_verb->usage;
 	if (asks_for_help(argv + (argc > 0)))
 		return fputs(help, stdout) < 0;

@@ -38,9 +38,7 @@ static bool is_kind(const char *text)
 /* Nothing that buildah could take for an option, or for another image than one of ours. */
 static bool is_our_image(const char *text)
 {
-	static const char ours[] = "localhost/slipway/";
-
-	return strncmp(text, ours, strlen(ours)) == 0;
+	return strncmp(text, IMAGE_LOCAL, strlen(IMAGE_LOCAL)) == 0;
 }
 
 #define NAME      .is_right = is_name, .wanted = "a name without a slash is wanted"

@@ -13,6 +13,9 @@
 
 #define IMAGE_ARCHIVE "image.oci.tar"
 
+/* In the local storage the names of Slipway's images begin with it. */
+#define IMAGE_LOCAL "localhost/slipway/"
+
 /*
  * Label of a GPU image: the peer memory interface that its nvidia-peermem was bound to. It is one
  * of the two values below, or else the version of an OFED.

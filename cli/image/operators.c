@@ -165,11 +165,11 @@ const struct image_role *image_role_find(const char *role)
 void image_add_tag(struct image *image, const char *repository, const char *tag, const char *end)
 {
 	if (image->tag) {
-		xstrv_pushf(&image->also, "localhost/slipway/%s:%s%s", repository, tag, end);
+		xstrv_pushf(&image->also, IMAGE_LOCAL "%s:%s%s", repository, tag, end);
 		return;
 	}
 	image->tag = xasprintf("%s%s", tag, end);
-	image->reference = xasprintf("localhost/slipway/%s:%s", repository, image->tag);
+	image->reference = xasprintf(IMAGE_LOCAL "%s:%s", repository, image->tag);
 }
 
 /* An image without a role has names alone, and they are of the GPU operator. */

@@ -53,7 +53,7 @@ static void find_parts(struct made *made, size_t i)
 
 		for (size_t t = 0; t < image->tags.count; t++) {
 			_cleanup_free_ char *name = xasprintf(
-				"localhost/slipway/%s:%s", role->repository, image->tags.items[t]);
+				IMAGE_LOCAL "%s:%s", role->repository, image->tags.items[t]);
 
 			if (!strv_contains(&taken, name))
 				image_add_tag(

@@ -242,7 +242,7 @@ int root_make(struct build *build, const struct stage *stage, const struct stage
 		r = root_check_packages(stage, &files, error);
 	if (r == 0)
 		r = root_note_packages(build, stage, place, error);
-	name = xasprintf("localhost/slipway/%s-%s:%.16s", stage->name, root->os.os, place->key);
+	name = xasprintf(IMAGE_LOCAL "%s-%s:%.16s", stage->name, root->os.os, place->key);
 	return r < 0 ? r
 		     : image_import(
 			       build, place, files.tar, name, root_arch(build, stage)->oci, error);

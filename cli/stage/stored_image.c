@@ -195,7 +195,7 @@ int image_name_write(const struct stage_place *place, const char *name, struct e
 int made_image_keep(struct build *build, const struct stage_place *place,
 	const struct made_image *image, const char *prefix, struct error *error)
 {
-	_cleanup_free_ char *name = xasprintf("localhost/slipway/%s:%.16s", prefix, place->key);
+	_cleanup_free_ char *name = xasprintf(IMAGE_LOCAL "%s:%.16s", prefix, place->key);
 	_cleanup_free_ char *id = NULL;
 	int r = made_image_build(build, place, image, &id, error);
 

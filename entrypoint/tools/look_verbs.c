@@ -43,8 +43,8 @@ const struct look_verb look_verbs[] = {
 	{ "status", status_usage, run_status },
 	{ "topo", topo_usage, run_topo },
 	{ "explain", reason_explain_usage, run_explain },
-	{ "ibdev2netdev", NULL, show_rdma },
-	{ "show_gids", NULL, show_rdma },
+	{ "ibdev2netdev", ibdev2netdev_usage, show_rdma },
+	{ "show_gids", show_gids_usage, show_rdma },
 	{ .name = NULL },
 };
 

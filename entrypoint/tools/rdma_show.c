@@ -11,6 +11,10 @@
 #include "entrypoint/tools/tools.h"
 #include "entrypoint/tools/tools_internal.h"
 
+const char ibdev2netdev_usage[] =
+	"usage: ibdev2netdev\nShows the interface of each RDMA device's port.\n";
+const char show_gids_usage[] = "usage: show_gids [DEVICE]\nShows the GIDs of RDMA devices.\n";
+
 /* The line in a file, "" where it cannot be read; freed by the caller, NULL without memory. */
 static char *_printf_(2, 3) read_text(int root_fd, const char *format, ...)
 {

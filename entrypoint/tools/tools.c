@@ -15,9 +15,8 @@ static int show(int root_fd, int argc, char **argv)
 }
 
 static const struct tool tools[] = {
-	{ "ibdev2netdev", "usage: ibdev2netdev\nShows the interface of each RDMA device's port.\n",
-		show },
-	{ "show_gids", "usage: show_gids [DEVICE]\nShows the GIDs of RDMA devices.\n", show },
+	{ "ibdev2netdev", ibdev2netdev_usage, show },
+	{ "show_gids", show_gids_usage, show },
 	{ "mlnx_qos", mlnx_qos_usage, mlnx_qos_main },
 	{ "cma_roce_mode", cma_roce_mode_usage, cma_roce_mode_main },
 	{ "cma_roce_tos", cma_roce_tos_usage, cma_roce_tos_main },

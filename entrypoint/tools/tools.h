@@ -17,6 +17,8 @@ struct tool {
 /* NULL: there is no tool of this name. */
 const struct tool *tool_find(const char *name);
 
+extern const char ibdev2netdev_usage[];
+extern const char show_gids_usage[];
 /* @program: "ibdev2netdev" or "show_gids"; for one device if the second's @arguments name it. */
 int rdma_show_main(int root_fd, const char *program, char *const *arguments);
 
@@ -30,7 +32,7 @@ struct look_program {
 
 struct look_verb {
 	const char *name;
-	const char *usage; /* for --help; NULL: the program's own */
+	const char *usage; /* for --help */
 	/* @words: the verb and its arguments. */
 	int (*run)(int root_fd, const struct look_program *program, char *const *words);
 };

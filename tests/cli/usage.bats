@@ -101,7 +101,7 @@ load helpers
         [ "$status" -eq 0 ]
         [[ $output == "usage: $tool"* ]]
     done
-    for tool in status topo explain; do
+    for tool in status topo explain ibdev2netdev show_gids; do
         for program in "$init" "${init%/*}/slipway-look"; do
             run "$program" "$tool" --help
             [ "$status" -eq 0 ]
