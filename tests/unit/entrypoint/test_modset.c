@@ -140,14 +140,19 @@ static void no_folders_are_no_options(void **state)
 /* The last byte of the fixtures' build id (tests.mk). */
 #define LAST 0x67
 
-static enum loaded verdict(const struct folder *folder, const char *fixture)
+static enum loaded verdict_on_file(const struct folder *folder)
 {
 	_cleanup_module_ struct elf_module *file = NULL;
 	struct error error;
 
-	copy_fixture(folder, fixture, "file.ko");
 	assert_int_equal(elf_module_open_brief(folder->fd, "file.ko", &file, &error), 0);
 	return loaded_compare(folder->fd, MODULE, file);
+}
+
+static enum loaded verdict(const struct folder *folder, const char *fixture)
+{
+	copy_fixture(folder, fixture, "file.ko");
+	return verdict_on_file(folder);
 }
 
 static void a_file_that_is_not_there_is_no_refusal_of_the_kernel(void **state)
@@ -189,6 +194,26 @@ static void else_srcversion_does(void **state)
 	assert_int_equal(verdict(folder, "exporter"), LOADED_OTHER);
 }
 
+static void a_file_without_a_build_id_is_not_what_was_loaded_with_one(void **state)
+{
+	/* The head of the note: its sizes, NT_GNU_BUILD_ID (elf.h), "GNU". */
+	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	char *note;
+
+	folder_module(folder, MODULE, "0\n", NULL);
+	write_note(folder, MODULE, LAST);
+	copy_fixture(folder, "exporter", "file.ko");
+	assert_int_equal(fs_read(folder->fd, "file.ko", 1 << 20, &text, &size), 0);
+	note = memmem(text, size, head, sizeof(head));
+	assert_non_null(note);
+	note[8] = 0;
+	assert_int_equal(fs_write_atomic(folder->fd, "file.ko", text, size, 0644), 0);
+	assert_int_equal(verdict_on_file(folder), LOADED_OTHER);
+}
+
 /* It is no other build: no process may be blamed for having loaded it. */
 static void where_the_kernel_shows_neither_nothing_is_known(void **state)
 {
@@ -210,6 +235,7 @@ int main(void)
 		folder_test(no_folders_are_no_options),
 		folder_test(a_file_that_is_not_there_is_no_refusal_of_the_kernel),
 		folder_test(the_build_id_decides_where_both_have_one),
+		folder_test(a_file_without_a_build_id_is_not_what_was_loaded_with_one),
 		folder_test(else_srcversion_does),
 		folder_test(where_the_kernel_shows_neither_nothing_is_known),
 	};
