@@ -198,7 +198,7 @@ int loader_open(
 	static const char *const folders[] = { "etc", "run", "usr/local/lib", "lib" };
 	const char *config[ARRAY_SIZE(folders) + 1] = { NULL };
 	_cleanup_(loader_close) struct loader *loader = calloc(1, sizeof(*loader));
-	char paths[ARRAY_SIZE(folders)][64];
+	char paths[ARRAY_SIZE(folders)][288];
 	char index[PATH_MAX];
 	int r;
 
@@ -217,8 +217,12 @@ int loader_open(
 		(void) snprintf(loader->kmod_folder, sizeof(loader->kmod_folder),
 			"/proc/self/fd/%d/%s", root_fd, loader->folder);
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		(void) snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d/%s/modprobe.d",
-			root_fd, folders[i]);
+		if (*prefix == '/')
+			(void) snprintf(
+				paths[i], sizeof(paths[i]), "%s/%s/modprobe.d", prefix, folders[i]);
+		else
+			(void) snprintf(paths[i], sizeof(paths[i]),
+				"/proc/self/fd/%d/%s/modprobe.d", root_fd, folders[i]);
 		config[i] = paths[i];
 	}
 	r = kmod_open(&loader->kmod, loader->kmod_folder, config, error);

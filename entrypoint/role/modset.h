@@ -22,8 +22,9 @@
 struct loader;
 
 /*
- * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel;
- * options are those of the modprobe.d folders below @root_fd. -ENOENT: no such tree (its
+ * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel.
+ * Options are those of the modprobe.d folders of the same top: the host's own driver, when it comes
+ * back, gets the host's, and not those that we wrote for ours. -ENOENT: no such tree (its
  * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,

@@ -7,9 +7,14 @@
 
 load drivers
 
-# The GPU image without nvidia-drm.ko: the module is a stranger's then, as gdrdrv or nvidia_vgpu_vfio would be.
+# The GPU image without nvidia-drm.ko: the module is a stranger's then, as gdrdrv or nvidia_vgpu_vfio would be. Its
+# nvidia.ko has another build id than the GPU image's: that of the host, where a case loads it, is another build.
 without_drm() {
-    rm "$root/lib/modules/$(images_krel)/updates/nvidia/nvidia-drm.ko"
+    local folder=$root/lib/modules/$(images_krel)/updates/nvidia note=$BATS_FILE_TMPDIR/note
+    rm "$folder/nvidia-drm.ko"
+    objcopy --dump-section ".note.gnu.build-id=$note" "$folder/nvidia.ko"
+    printf 'another build id' | dd of="$note" bs=1 seek=16 conv=notrunc status=none
+    objcopy --update-section ".note.gnu.build-id=$note" "$folder/nvidia.ko"
     /usr/sbin/depmod -b "$root" "$(images_krel)"
 }
 
@@ -21,7 +26,7 @@ setup_file() {
         gpu-no-drm="$(image_name gpu-no-drm)"
 }
 
-@test "W6 nvidia_drm that the host loaded, a foreign module that holds the driver, goes with it: in a restart with other parameters, and in a stop once nobody uses it" {
+@test "W6 nvidia_drm that the host loaded, a foreign module that holds the driver, goes with it: in a restart with other parameters, and in a stop once nobody uses it; the node's own driver goes, and is back where ours does not load" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -44,6 +49,29 @@ expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_drm
 unpin
 exits gpu 0 30
 expect_unloaded nvidia_drm
+expect_nothing_left
+
+echo "==> another build of the driver is the node's own"
+build_id() { od -An -tx1 /sys/module/nvidia/notes/.note.gnu.build-id; }
+mkdir -p "/lib/modules/$(uname -r)/updates"
+cp -r "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia" "/lib/modules/$(uname -r)/updates/"
+depmod
+echo options nvidia NVreg_EnableStreamMemOPs=1 >/etc/modprobe.d/own.conf
+host_load nvidia-uvm
+own=$(build_id)
+# The kernel takes the value; the module then looks for no GPU, and fails.
+echo NVreg_RegisterPCIDriver=0 >/vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+exits gpu 12 60
+container_log_has gpu 'unloaded nvidia_uvm'
+expect_loaded nvidia nvidia_uvm
+grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+[ "$(build_id)" = "$own" ] || fail "the driver is not the node's own"
+rm /vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+wait_ready gpu 60
+[ "$(build_id)" != "$own" ] || fail "the driver is still the node's own"
+stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]

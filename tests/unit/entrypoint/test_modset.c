@@ -127,6 +127,24 @@ static void options_are_those_of_the_folders_below_the_root(void **state)
 	expect_options(folder, "long", "a=1  b=2");
 }
 
+static void the_hosts_own_modules_get_the_hosts_options(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *image = NULL;
+	_cleanup_loader_ struct loader *host = NULL;
+	_cleanup_free_ char *options = NULL;
+	struct error error = { 0 };
+	char prefix[PATH_MAX];
+
+	make_tree(folder, &image);
+	folder_write_text(folder, "etc/modprobe.d/slipway.conf", "options ib_umad ours=1\n");
+	folder_write_text(folder, "host/etc/modprobe.d/own.conf", "options ib_umad own=1\n");
+	(void) snprintf(prefix, sizeof(prefix), "%s/host", folder->path);
+	assert_int_equal(loader_open(folder->fd, prefix, KREL, &host, &error), 0);
+	assert_int_equal(loader_options(host, "ib_umad", &options, &error), 0);
+	assert_string_equal(options, "own=1");
+}
+
 static void no_folders_are_no_options(void **state)
 {
 	expect_options(*state, "m", "");
@@ -232,6 +250,7 @@ int main(void)
 		folder_test(what_is_loaded_from_elsewhere_has_no_file),
 		folder_test(soft_dependencies_come_with_a_module),
 		folder_test(options_are_those_of_the_folders_below_the_root),
+		folder_test(the_hosts_own_modules_get_the_hosts_options),
 		folder_test(no_folders_are_no_options),
 		folder_test(a_file_that_is_not_there_is_no_refusal_of_the_kernel),
 		folder_test(the_build_id_decides_where_both_have_one),
