@@ -18,7 +18,8 @@ setup() {
     chmod +x "$tree/build/unit/part/test_one"
     printf '@test "it is good" { echo good >>ran; }\n' >"$tree/tests/cli/good.bats"
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache O=build
-    unset MAKEFLAGS MAKE CCACHE_DIR
+    # The run that this file is part of has its own, which make and scripts/check export.
+    unset CHECK_ANEW MAKE MAKEFLAGS CFLAGS CCACHE_DIR SLIPWAY "${!VM_@}"
     cd "$tree" || return
 }
 
