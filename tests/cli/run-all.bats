@@ -250,6 +250,64 @@ killed() {
     done < <(grep -v '^#\|^never' tests/inputs)
 }
 
+# references FILE…: "FILE PATH" for each path of this tree that it loads, or names after a variable or a command.
+references() {
+    git ls-files | awk '
+        FILENAME == "-" { for (path = $0; known[path] = 1 && sub("/[^/]*$", "", path); ); next }
+        FNR == 1 { folder = FILENAME; sub("[^/]*$", "", folder) }
+        function seen(path) {
+            while (sub("[^/.]+/\\.\\./", "", path)) ;
+            if (path in known && index(path, "/")) print FILENAME, path
+        }
+        /^ *#/ { next }
+        /^ *load / { seen(folder $2 ".bash") }
+        {
+            rest = $0
+            while (match(rest, "[\")}A-Za-z_]/[A-Za-z0-9_.-]+[A-Za-z0-9_./-]*")) {
+                path = substr(rest, RSTART + 2, RLENGTH - 2)
+                rest = substr(rest, RSTART + RLENGTH)
+                seen(folder path)
+                sub("^(\\.\\./)+", "", path)
+                seen(path)
+            }
+        }' - "$@"
+}
+
+@test "what a file of tests reads, also by what it loads, is in tests/inputs" {
+    cd "$top"
+    . tests/kept.bash
+    local name layer file stream=$BATS_TEST_TMPDIR/stream
+    {
+        sed -nE '/^(#|never)/!s/ .*//p' tests/inputs | sort -u | while read -r name; do
+            list_inputs "$name" | tr '\0' '\n' | sed "s#^#has $name #"
+        done
+        # shellcheck disable=SC2046 # words
+        references $(git ls-files tests | grep -vE '^tests/(unit|fuzz)/|\.([chz]|md)$') | sed 's/^/reads /'
+        for layer in cli real vm; do
+            for file in tests/"$layer"/*.bats; do echo "test $file $(input_group "$file")"; done
+        done
+        sed -nE 's/^[0-9]+ ([^ ]+\.bats).*/test \1 full/p' tests/full-parts
+    } >"$stream"
+    awk '
+        $1 == "has" { for (path = $3; has[$2, path] = 1 && sub("/[^/]*$", "", path); ); }
+        $1 == "reads" { reads[$2] = reads[$2] " " $3 }
+        $1 == "test" { test = $2; group = $3; visit(test, "") }
+        function visit(file, from,  names, count, i) {
+            if (visited[test, group, file]++) return
+            if (file != test && !((group, file) in has) && !((test, file) in has)) {
+                print test ", by " from ", reads " file ": give it to a row of " group " or of the file in tests/inputs"
+                lacking = 1
+                return
+            }
+            count = split(reads[file], names, " ")
+            for (i = 1; i <= count; i++) visit(names[i], file)
+        }
+        END { exit lacking }' "$stream"
+    # The search finds what is loaded by two steps, and what is named after a variable.
+    grep -qx 'reads tests/cli/registry.bash tests/vm/fetch-deb' "$stream"
+    grep -qx 'reads tests/real/force.bats tests/cli/registry.bash' "$stream"
+}
+
 @test "scripts/check says what it takes" {
     run scripts/check --help
     ((status == 0))
