@@ -179,23 +179,38 @@ runs() {
     runs "$kept"$'\n5 passed, 0 failed' there
 }
 
+# No process of a run in this tree is there any more.
+none_left() {
+    local process left=()
+    for process in /proc/[0-9]*; do
+        [[ $process == "/proc/$$" || ! $process/cwd -ef $tree ]] || left+=("$process")
+    done
+    echo "left: ${left[*]}"
+    ((${#left[@]} == 0))
+}
+
 # killed SIGNAL STATUS COMMAND…: while a file is at its second case, another has passed, and a child has a session of its own.
 killed() {
-    local signal=$1 wanted=$2 ended=0 run process left=()
+    local signal=$1 wanted=$2 ended=0 run round=0
     # shellcheck disable=SC2016 # the case's
     printf '%s\n' '@test "begins" { true; }' '@test "waits" { sleep 987 & setsid sleep 988 & touch waits; wait; }' >tests/cli/long.bats
     # As a terminal's: with a process group of its own, and SIGINT not ignored.
     setsid env --default-signal=INT "${@:3}" >said 2>&1 3>&- &
     run=$!
-    until [[ -e waits ]] && grep -q 'good.bats: ' said; do sleep 0.05; done
+    until [[ -e waits ]] && grep -q 'good.bats: ' said; do
+        # A minute.
+        if ((round++ == 1200)) || ! kill -0 "$run"; then
+            kill "$run" || true
+            cat said
+            return 1
+        fi
+        sleep 0.05
+    done
     kill "-$signal" "$run"
     wait "$run" || ended=$?
-    for process in /proc/[0-9]*; do
-        [[ $process == "/proc/$$" || ! $process/cwd -ef $tree ]] || left+=("$process")
-    done
     cat said
-    echo "left: ${left[*]}"
-    ((ended == wanted && ${#left[@]} == 0))
+    ((ended == wanted))
+    none_left
     grep -q "interrupted by SIG$signal in the layer cli" said
     grep -qE '^# cli .* interrupted$' said
 }
@@ -208,6 +223,19 @@ killed() {
 @test "SIGTERM, to scripts/check" {
     killed TERM 143 scripts/check --quick
     [[ $(tail -n 1 said) == '4 passed, 1 failed' ]]
+}
+
+@test "a file that hangs is ended, with what has a process group of its own; the others are run" {
+    mkdir -p "$XDG_CACHE_HOME/slipway"
+    echo 'cli:tests/cli/hangs.bats 0' >"$XDG_CACHE_HOME/slipway/check-seconds"
+    sed -i 's/^least_limit=.*/least_limit=1/' tests/run-all
+    echo '@test "hangs" { timeout 985 sleep 986 & setsid sleep 987 & wait; }' >tests/cli/hangs.bats
+    run timeout 60 tests/run-all cli
+    echo "$output"
+    ((status == 1))
+    none_left
+    [[ $output == *'not ok'*'# tests/cli/hangs.bats had not ended after 1 s: tests/run-all has ended it'* ]]
+    [[ ${lines[-1]} == '1 passed, 1 failed' ]]
 }
 
 @test "every file and case of check-full belongs to a part" {
@@ -228,9 +256,9 @@ killed() {
     sed -i 's/hours/minutes/' tests/full-parts
     tests/run-all parts
     rm ran
-    run tests/run-all full-2
+    run tests/run-all real full-2
     echo "$output"
-    [[ ${lines[-1]} == '2 passed, 0 failed' && $(sort ran) == $'minutes\none' ]]
+    [[ ${lines[-1]} == '3 passed, 0 failed' && $(sort ran) == $'minutes\none\nshort' ]]
     run tests/run-all full-3
     ((status == 2))
 }
