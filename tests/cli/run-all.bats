@@ -249,12 +249,15 @@ killed() {
     [[ $output == *'tests/vm/full/20-two.bats belongs to no part'* && $output == *'tests/real/debian.bats belongs to no part'* ]]
     run tests/run-all full-1
     [[ $output == *'not ok - full-1: tests/full-parts is not complete'* && ${lines[-1]} == '1 passed, 1 failed' ]]
+    [[ $(cat build/check.failed) == full-1 ]]
     printf '%s\n' '2 tests/vm/full/20-two.bats' '2 tests/real/debian.bats hours' >>tests/full-parts
     run tests/run-all parts
     [[ $output == *'debian.bats: no part of check-full (tests/full-parts) has the case: minutes (or more)'* ]]
     [[ $output == *'part 2: tests/real/debian.bats hours finds no case'* ]]
     sed -i 's/hours/minutes/' tests/full-parts
     tests/run-all parts
+    tests/run-all failed
+    [[ ! -s build/check.failed ]]
     rm ran
     run tests/run-all real full-2
     echo "$output"
