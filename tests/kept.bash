@@ -94,10 +94,14 @@ image_digests() {
     done
 }
 
-# Variables of the environment, and those that make was given.
+# Variables of the environment, and those that make was given, but for two that part_file sets itself: a part has the same key
+# in the whole check-full, where the layer vm has chosen a guest, and alone.
 given() {
-    env | grep -E '^(VM_|FUZZ_|SLIPWAY_|AGREEMENT_|images_options=|CC=|CFLAGS=|CPPFLAGS=|LDFLAGS=|SAN=|KILL_POINTS=|W=)' | sort
-    tr ' ' '\n' <<<"${MAKEFLAGS:-}" | grep '=' | grep -vE '^-?-?j|^-' | sort || true
+    {
+        env |
+            grep -E '^(VM_|FUZZ_|SLIPWAY_|AGREEMENT_|images_options=|CC=|CFLAGS=|CPPFLAGS=|LDFLAGS=|SAN=|KILL_POINTS=|W=)' | sort
+        tr ' ' '\n' <<<"${MAKEFLAGS:-}" | grep '=' | grep -vE '^-?-?j|^-' | sort
+    } | if [[ $layer == full-* ]]; then grep -vE '^VM_(GUEST|FAULTS_ON_DOUBLE)='; else cat; fi || true
 }
 
 # pass_key FILE: prints it; false where there is none: without git, for a layer without rows, after a program was not built.
