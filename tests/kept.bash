@@ -7,7 +7,7 @@
 #
 # Not kept: a file that failed or skipped a case, or whose inputs changed while it ran.
 
-# What is tried at random, or with programs of the caller's, is run each time.
+# Files that try at random, or that run programs of the caller's, are run each time.
 never_kept() {
     case $1 in
     tests/fuzz/run | tests/vm/full/35-kill.bats | tests/vm/full/87-nic-kill.bats) return 0 ;;
@@ -87,7 +87,7 @@ programs() {
     esac
 }
 
-# Of the images that `make images` and `make um` make; other archives are what tests make themselves.
+# The digests of the images that `make images` and `make um` make; tests make the other archives themselves.
 image_digests() {
     local archive
     for archive in "$O"/images{,/other,/addons}/*.oci.tar "$O"/images-um{,/other}/*.oci.tar; do

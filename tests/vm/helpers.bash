@@ -72,7 +72,7 @@ guests() {
     echo um
 }
 
-# What a guest is, for the cases that run in it.
+# The variables that tell cases which guest they run in.
 guest_variables="VM_BUILD VM_KREL VM_IMAGES VM_KERNEL_TREE VM_KERNEL_ROOT images_folder image_prefix simnet"
 
 # in_each_guest COMMAND…: in setup_file, what makes guest, images and modules for the cases, in each guest that they run in.
