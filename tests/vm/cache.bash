@@ -10,7 +10,7 @@ cached() {
 }
 
 # keep FOLDER DAYS [MB]: moves the folder there. What no run has used for so many days goes, and the oldest of its kind that
-# no run has asked for in 20 minutes, while all of it takes more than so many MB.
+# no run has asked for and no case has had as a disk in 20 minutes, while all of it takes more than so many MB.
 keep() {
     local new kind old
     kind=$(basename "${kept%-*}")
