@@ -19,6 +19,10 @@ agreement_run() {
 
 # Programs, and kernels of three series, unpacked: that of the images, and the newest of two others.
 prepare_agreement() {
+    # Held until the BATS file ends: another one has the same folders in $VM_BUILD/agreement, and make the same output.
+    mkdir -p "$VM_BUILD/agreement"
+    exec {agreement_lock}>"$VM_BUILD/agreement/.lock"
+    flock "$agreement_lock"
     make -s -C "$agreement_top" O="$agreement_build" agreement-programs "$agreement_build/slipway"
     AGREEMENT_61=$(jq -r .krel "$agreement_build/images/images.json")
     AGREEMENT_612=$(newest_release debian13 '^6\.12\.[0-9]*\+deb13[.0-9]*-amd64$')
