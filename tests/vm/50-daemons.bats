@@ -14,12 +14,8 @@ setup_file() {
     make_simfabric
     VM_IMAGES=$VM_BUILD/images/50-daemons.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images_folder/gpu.oci.tar" gpu-doubles="$(derived gpu-doubles add_doubles)"
-}
-
-derived() {
-    derive_image "$1" "$images_folder/gpu.oci.tar" "$2"
-    image_name "$1"
+    derive_image gpu-doubles "$images_folder/gpu.oci.tar" add_doubles
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images_folder/gpu.oci.tar" gpu-doubles="$(image_name gpu-doubles)"
 }
 
 # The kernel's headers are the packages that make-guest takes simdev's from.

@@ -32,8 +32,9 @@ setup_file() {
         derive_image gpu-stock "$images_folder/gpu.oci.tar" put_stock
         double=(gpu-stock="$(image_name gpu-stock)")
     fi
+    derive_elsewhere
     use_images gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
-        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)" \
+        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(image_name gpu-elsewhere)" \
         "${double[@]}"
 }
 

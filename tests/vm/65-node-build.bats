@@ -12,7 +12,8 @@ setup_file() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/node-build.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(gpu_kit)"
+    derive_image gpu-kit "$images_folder/gpu.oci.tar" put_kit
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(image_name gpu-kit)"
 }
 
 # In the image's root: its modules become what the recipe gives out.
@@ -34,11 +35,6 @@ cp -a "$SLIPWAY_SOURCE/." "$SLIPWAY_OUTPUT/"
 echo source=nvidia >"$SLIPWAY_OUTPUT/set.conf"
 RECIPE
     put_kit_root
-}
-
-gpu_kit() {
-    derive_image gpu-kit "$images_folder/gpu.oci.tar" put_kit
-    image_name gpu-kit
 }
 
 @test "no modules for this kernel: they are made on the node with the host's headers, load, and are there for the next start" {

@@ -12,7 +12,8 @@ setup_file() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/nic-sources.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" nic="$(nic_kit)"
+    derive_image nic-kit "$images_folder/nic.oci.tar" put_kit
+    "$vm_folder/make-images-disk" "$VM_IMAGES" nic="$(image_name nic-kit)"
 }
 
 # In the image's root: its modules become what the recipe gives out.
@@ -33,11 +34,6 @@ cp -a "$SLIPWAY_SOURCE/." "$SLIPWAY_OUTPUT/"
 echo source=ofed >"$SLIPWAY_OUTPUT/set.conf"
 RECIPE
     put_kit_root
-}
-
-nic_kit() {
-    derive_image nic-kit "$images_folder/nic.oci.tar" put_kit
-    image_name nic-kit
 }
 
 @test "no modules for this kernel: they are made with the host's headers, proven and loaded; the next start has them with the network off; a damaged set is made anew" {

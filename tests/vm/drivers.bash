@@ -22,23 +22,32 @@ image_name() {
     cat "$VM_BUILD/derived/$1"
 }
 
-# derive_image NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
+# with_image ARCHIVE COMMAND…: runs COMMAND with the root folder of the archive's image in $root, its container in $container.
+# It sets -e itself, as bash has none in $(…): COMMAND would go on after a failure, and without a root change this machine's.
+with_image() (
+    set -e
+    image_container=''
+    trap '[ -z "$image_container" ] || buildah rm "$image_container" >/dev/null' EXIT
+    image_container=$(buildah from --quiet --pull-never "oci-archive:$1") || exit 1
+    image_root=$(buildah mount "$image_container") || exit 1
+    shift
+    container=$image_container root=$image_root "$@"
+)
+
+# derive_image NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root. Call it
+# as a statement, and image_name next: a failure in $(…) is lost, and bash ignores set -e in COMMAND before || and &&.
 # One at a time: files of tests run side by side, and may derive the same.
-derive_image() {
-    local name=$1 from=$2 container root lock
-    shift 2
-    mkdir -p "$VM_BUILD/derived"
-    exec {lock}>"$VM_BUILD/derived/.lock"
-    flock "$lock"
-    container=$(buildah from --quiet --pull-never "oci-archive:$from")
-    root=$(buildah mount "$container")
-    root=$root put_init
-    root=$root "$@"
-    # With a fixed time the same content is the same image, and the disk made from it stays.
-    buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-${image_prefix:-}$name" >"$VM_BUILD/derived/$name.new"
-    mv "$VM_BUILD/derived/$name.new" "$VM_BUILD/derived/$name"
-    buildah rm "$container" >/dev/null
-    exec {lock}>&-
+derive_image() (
+    mkdir -p "$VM_BUILD/derived" && exec {lock}>"$VM_BUILD/derived/.lock" && flock "$lock" || exit 1
+    with_image "$2" commit_changed "$VM_BUILD/derived/$1" "${@:3}"
+)
+
+# commit_changed FILE COMMAND…: changes and commits the image of with_image, and puts its id into FILE. With a fixed time the
+# same content is the same image, and the disk made from it stays.
+commit_changed() {
+    put_init || return 1
+    "${@:2}"
+    buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-${image_prefix:-}${1##*/}" >"$1.new" && mv "$1.new" "$1"
 }
 
 # put_kit_root: in $root, what a kit's recipes run in: a shell, and a file of the compiler's name that compiles nothing.
@@ -73,10 +82,9 @@ rename_kernel() {
     mv "$root/lib/modules/$(images_krel)" "$root/lib/modules/6.1.0-1-elsewhere"
 }
 
-# The same GPU image with modules for a kernel that is not the running one.
-gpu_elsewhere() {
+# Makes the image gpu-elsewhere: the GPU image with modules for a kernel that is not the running one.
+derive_elsewhere() {
     derive_image gpu-elsewhere "$images_folder/gpu.oci.tar" rename_kernel
-    image_name gpu-elsewhere
 }
 
 # driver_image NAME FILE: the archive, or with VM_INIT the image that is derived from it.
@@ -85,7 +93,7 @@ driver_image() {
         echo "$2"
         return
     fi
-    derive_image "$1-init" "$2" true
+    derive_image "$1-init" "$2" true || return 1
     image_name "$1-init"
 }
 
@@ -100,17 +108,21 @@ use_drivers() {
     export VM_IMAGES
     local gpu=()
     # Of User Mode Linux there are NIC images only.
-    [ "${guest:-debian}" = um ] || gpu=(gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)")
+    if [ "${guest:-debian}" != um ]; then
+        derive_elsewhere
+        gpu=(gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" gpu-elsewhere="$(image_name gpu-elsewhere)")
+    fi
     "$vm_folder/make-images-disk" "$VM_IMAGES" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" "${gpu[@]}"
 }
 
 # image_file ARCHIVE PATH: a file of an image.
 image_file() {
-    local container
-    container=$(buildah from --quiet --pull-never "oci-archive:$images_folder/$1")
-    cat "$(buildah mount "$container")/$2"
-    buildah rm "$container" >/dev/null
+    with_image "$images_folder/$1" print_file "$2"
+}
+
+print_file() {
+    cat "$root/$1"
 }
 
 symvers_crc() {

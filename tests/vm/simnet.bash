@@ -30,7 +30,9 @@ use_simnet() {
     make_host_tree
     VM_IMAGES=$VM_BUILD/images/simnet.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" nic-1="$(simnet_image simnet-1)" nic-2="$(simnet_image simnet-2)"
+    derive_image nic-simnet-1 "$images_folder/nic.oci.tar" add_simnet simnet-1
+    derive_image nic-simnet-2 "$images_folder/nic.oci.tar" add_simnet simnet-2
+    "$vm_folder/make-images-disk" "$VM_IMAGES" nic-1="$(image_name nic-simnet-1)" nic-2="$(image_name nic-simnet-2)"
 }
 
 # guest_module FILE TARGET: a file of the guest's /lib/modules/<krel>.
@@ -81,11 +83,6 @@ add_simnet() {
         sed -i -e '/^modules=/d' -e "s/^set=.*/set=$1/" -e "s/^version=.*/&-$1/" "$file"
         echo "modules=ib_uverbs ib_umad rdma_ucm ib_ipoib rdma_cm netdevsim$igb" >>"$file"
     done
-}
-
-simnet_image() {
-    derive_image "nic-$1" "$images_folder/nic.oci.tar" add_simnet "$1"
-    image_name "nic-$1"
 }
 
 # run_simnet [OPTION of run-vm…] <CASE: a case on a node with such cards; simnet/case.sh says what it can say more.
