@@ -47,7 +47,7 @@ make_host_tree() {
     local lock new modules key
     exec {lock}>"$simnet/.host.lock"
     flock "$lock"
-    key=$(cat "$simnet/key" "$VM_BUILD/guest/$VM_KREL/key")
+    key=$(cat "$simnet/key" "$VM_BUILD/guest/$VM_KREL/key" && declare -f make_host_tree | sha256sum)
     if [ "$(cat "$simnet/host/key" 2>/dev/null)" != "$key" ]; then
         new=$(mktemp -d "$simnet/.host.XXXXXX")
         debugfs -R "rdump /lib/modules $new" "$VM_BUILD/guest/$VM_KREL/system.ext4" 2>/dev/null

@@ -5,16 +5,15 @@
 
 # Unpacks Debian's package into $VM_BUILD/udev, with the libraries of this machine, which is a Debian 12 too.
 use_udev() {
-    local deb lock library rule new
+    local deb key lock library rule new
     udev_folder=$VM_BUILD/udev
     export udev_folder
-    mkdir -p "$VM_BUILD/debs"
+    mkdir -p "$VM_BUILD"
     exec {lock}>"$VM_BUILD/.udev.lock"
     flock "$lock"
-    if [ ! "$udev_folder/key" -nt "$vm_folder/udev.bash" ]; then
-        compgen -G "$VM_BUILD/debs/udev_*.deb" >/dev/null ||
-            (cd "$VM_BUILD/debs" && apt-get -q -o APT::Sandbox::User=root download udev >&2)
-        deb=$(compgen -G "$VM_BUILD/debs/udev_*.deb" | tail -n 1)
+    key=$(declare -f use_udev | sha256sum)
+    if [ "$(cat "$udev_folder/key" 2>/dev/null)" != "$key" ]; then
+        deb=$("$vm_folder/fetch-deb" "$VM_BUILD/debs" udev)
         new=$(mktemp -d "$VM_BUILD/.udev.XXXXXX")
         dpkg-deb -x "$deb" "$new/package"
         install -D "$new/package/bin/udevadm" "$new/root/bin/udevadm"
@@ -27,7 +26,7 @@ use_udev() {
         install -D -m 644 "$new/package/lib/systemd/network/99-default.link" "$new/root/lib/systemd/network/99-default.link"
         rm -rf "$new/package" "$udev_folder"
         mv "$new/root" "$udev_folder"
-        touch "$udev_folder/key"
+        echo "$key" >"$udev_folder/key"
         rm -rf "$new"
     fi
     exec {lock}>&-
