@@ -47,6 +47,12 @@ device_wants_driver() {
     udev_settled
 }
 
+# For poll: udevd looks every three seconds whether modprobe.d has changed (systemd 252, event_queue_start()).
+card_gets_mlx5_core() {
+    device_wants_driver
+    loaded mlx5_core
+}
+
 # The first process of a pid name space cannot kill itself: it waits at its kill point for a process that can.
 killed_there() {
     wait_log nic '^kill point ' 120
