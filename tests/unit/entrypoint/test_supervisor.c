@@ -431,6 +431,31 @@ static void a_stop_waits_for_what_forked_away_unnamed(void **state)
 	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), -1);
 }
 
+static void one_that_forked_away_unnamed_and_is_deaf_is_killed(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *daemon = add(scene, "a",
+		"setsid sh -c 'trap \"\" TERM; echo $$ >run/new; mv run/new run/child; "
+		"while :; do sleep 0.01; done' &\nsleep 1000");
+	uint64_t give_up_ms = clock_monotonic_ms() + PATIENCE_MS;
+	_cleanup_free_ char *text = NULL;
+	struct error error;
+
+	daemon->forks = true;
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 0);
+	while (!fs_exists(scene->folder->fd, "run/child"))
+		(void) usleep(1000);
+	text = folder_read_text(scene->folder, "run/child");
+	while (supervisor_stop(&scene->supervisor, &error) == 1 &&
+		!scene->supervisor.orphans_since_ms)
+		assert_false(events_wait(&scene->events, give_up_ms) & EVENT_TIME);
+	assert_contains(error.text, "that a daemon left behind");
+	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), 0);
+	scene->supervisor.orphans_since_ms -= SUPERVISOR_ORPHANS_MS;
+	stop_all(scene);
+	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), -1);
+}
+
 /* It takes its time over GPUs, and nothing comes after it. */
 static void the_last_one_is_waited_for_only_if_it_is_needed(void **state)
 {
@@ -474,6 +499,7 @@ int main(void)
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),
 		scene_test(a_stop_waits_for_what_forked_away_unnamed),
+		scene_test(one_that_forked_away_unnamed_and_is_deaf_is_killed),
 		scene_test(the_last_one_is_waited_for_only_if_it_is_needed),
 	};
 
