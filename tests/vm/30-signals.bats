@@ -111,10 +111,11 @@ simulate
 start nic
 wait_ready nic 90
 [ "$(exec_in nic sh -c 'readlink /proc/1/exe')" = /usr/bin/slipway-init ]
-for orphan in 1 2 3 4 5; do exec_in nic sh -c '(sh -c "sleep 0.2; exit 3" &)'; done
-sleep 1
-zombies=$(exec_in nic sh -c 'grep -l "^State:.Z" /proc/[0-9]*/status || true')
-[ -z "$zombies" ] || fail "not reaped: $zombies"
+for orphan in 1 2 3 4 5; do exec_in nic sh -c '(sh -c "echo \$\$ >>/tmp/orphans; sleep 0.2; exit 3" &)'; done
+[ "$(exec_in nic sh -c 'wc -l </tmp/orphans')" = 5 ] || fail "not every orphan has started"
+# A zombie has its folder in /proc, too.
+reaped() { exec_in nic sh -c 'for pid in $(cat /tmp/orphans); do [ ! -e /proc/$pid ] || exit 1; done'; }
+poll 30 reaped || fail "not reaped: $(exec_in nic sh -c 'grep ^State /proc/[0-9]*/status')"
 expect_nic_serves
 stop_clean nic
 CASE
