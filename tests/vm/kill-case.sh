@@ -31,7 +31,7 @@ killed_at() {
     let_die "$1"
     code=$(wait_exit "$1" 120)
     [ "$code" = 137 ] || fail "$1 ended with $code, not by its kill point $2"
-    container_log_has "$1" "^kill point .*" || fail "$1 was killed by something else than $2"
+    container_log_has "$1" "^kill point $2 " || fail "$1 was killed by something else than $2"
     container_log "$1" | grep '^kill point'
 }
 
