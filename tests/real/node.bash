@@ -2,29 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # A node for an image that compiles on it: a folder is the host's root, process 1 has it as its root, and the image runs
 # as a privileged container of a pod with hostPID. Without a network unless a case asks for it, in mount and process name spaces of its own. What
-# is not there is a kernel of the headers' release: the role is called with --kernel. Whoever loads this sets cache and krel.
+# is not there is a kernel of the headers' release: the role is called with --kernel. The file that loads this sets krel.
 
-# package_file SHA256 URL: the download in the cache; slipway cache prune may have left what was unpacked of it alone.
-package_file() {
-    local file=$cache/blobs/sha256/$1
-    if [[ ! -f $file ]]; then
-        file=$BATS_FILE_TMPDIR/$1.deb
-        curl --silent --show-error --fail --output "$file" "$2" && sha256sum --check --status <<<"$1  $file" || return 1
-    fi
-    echo "$file"
-}
+# shellcheck source-path=SCRIPTDIR source=packages.bash
+. "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 
 # make_host FOLDER LOCK PART…: Debian's packages, unpacked as dpkg does: headers, and the kernel's modules in these parts of
 # its tree.
 make_host() {
-    local host=$1 lock=$2 hash url
+    local host=$1 lock=$2 files file
     shift 2
     mkdir -p "$host"
-    while read -r hash url; do
-        dpkg-deb --extract "$(package_file "$hash" "$url")" "$host"
-    done < <(jq -r '.packages[] | select(.purpose == "headers") | "\(.sha256) \(.url)"' "$lock")
-    read -r hash url < <(jq -r '.packages[] | select(.purpose == "modules") | "\(.sha256) \(.url)"' "$lock")
-    dpkg-deb --fsys-tarfile "$(package_file "$hash" "$url")" | tar -x -C "$host" --wildcards "./lib/modules/$krel/modules.*" \
+    files=$(package_files "$lock" headers)
+    while read -r file; do
+        dpkg-deb --extract "$file" "$host"
+    done <<<"$files"
+    file=$(package_files "$lock" modules)
+    dpkg-deb --fsys-tarfile "$file" | tar -x -C "$host" --wildcards "./lib/modules/$krel/modules.*" \
         "${@/#/"./lib/modules/$krel/kernel/"}"
     depmod -b "$host" "$krel"
 }

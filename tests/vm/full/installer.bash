@@ -3,31 +3,21 @@
 # NVIDIA's installer for the cases of check-full, whose own cannot be had here: made of Debian's packages. Behind both.bash.
 # shellcheck source-path=SCRIPTDIR source=../../cli/installer.bash
 . "$top/tests/cli/installer.bash"
-
-# The files of the lock's packages of that purpose, in the cache, or downloaded where slipway cache prune removed them: LOCK PURPOSE.
-fetched_for() {
-    local blobs=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/blobs/sha256 hash url file
-    while read -r hash url; do
-        file=$blobs/$hash
-        if [ ! -f "$file" ]; then
-            file=$BATS_FILE_TMPDIR/$hash.deb
-            curl --silent --show-error --fail --output "$file" "$url"
-            sha256sum --check --status <<<"$hash  $file"
-        fi
-        echo "$file"
-    done < <(jq -r --arg purpose "$2" '.packages[] | select(.purpose == $purpose) | "\(.sha256) \(.url)"' "$1")
-}
+# shellcheck source-path=SCRIPTDIR source=../../real/packages.bash
+. "$top/tests/real/packages.bash"
 
 # make_installer OUT LOCK MODULES TARBALL: makes $installer, OUT/NVIDIA-Linux-MACHINE-$version.run, and sets version, too: the
 # driver of that lock as the installer has it, its modules in MODULES, the userspace at the top, and the list of what goes to a
 # node. Debian's two kinds of modules are of different versions: an installer has one.
 make_installer() {
-    local out=$1 tree=$1/tree root=$1/debs lock=$2 file name
+    local out=$1 tree=$1/tree root=$1/debs lock=$2 source userspace file name
     use_machine "$(jq -r .arch "$lock")"
     rm -rf "$tree" "$root"
     mkdir -p "$tree/$3" "$tree/firmware"
-    # shellcheck disable=SC2046
-    unpack_debs "$root" $(fetched_for "$lock" nvidia-source) $(fetched_for "$lock" nvidia-userspace)
+    source=$(package_files "$lock" nvidia-source)
+    userspace=$(package_files "$lock" nvidia-userspace)
+    # shellcheck disable=SC2086
+    unpack_debs "$root" $source $userspace
     tar -C "$tree/$3" --strip-components=2 -xf "$root/usr/src/$4"
     version=$(sed -n 's/.*NV_VERSION_STRING=\\"\([0-9.]*\)\\".*/\1/p' "$tree/$3/Kbuild" | head -n 1)
     printf '%s\n' 'NVIDIA Accelerated Graphics Driver for Linux-'"$machine_name" "$version" '' 'nvidia nvidia-uvm' '' '' ./kernel/ \
