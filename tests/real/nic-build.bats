@@ -33,8 +33,7 @@ open_image() {
     buildah inspect "$built" | jq .OCIv1.config >"$2.json"
     cp -a "$(buildah mount "$built")" "$2"
     buildah rm "$built" >/dev/null
-    # Of its distribution, as this machine's is: busybox's does not tell how a program ended.
-    cp --remove-destination /usr/bin/timeout "$2/usr/bin/timeout"
+    put_terminate "$2"
     rm -rf "$2/usr/lib/modules/$krel" "$2/usr/lib/slipway/kernels/$krel" "$2/usr/src/ofa_kernel"
 }
 
@@ -176,37 +175,23 @@ slow_image() {
     chmod +x "$slow/usr/lib/slipway/kit/recipes/ofed.sh"
 }
 
-# is_gone COMMAND: it does not run.
-is_gone() { ! pgrep -f "^$1"; }
-
-# wait_for SECONDS COMMAND…: until it succeeds.
-wait_for() {
-    local _
-    for _ in $(seq $(($1 * 10))); do
-        ! "${@:2}" || return 0
-        sleep 0.1
-    done
-    echo "this does not come: ${*:2}" >&2
-    return 1
-}
-
 @test "SIGTERM ends a build at once: nothing of it runs on, and nothing stays on the node" {
     local ended=0
-    slow_image 4712
+    slow_image "4712.$$"
     (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory \
-        timeout --foreground --signal TERM --kill-after 20 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
+        /terminate /said 'note build-on-node: sleep' nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
-    ((ended == 124)) # timeout's own word for a program that ended on its signal, not on the later kill
+    ((ended == 0)) # 137: killed
     grep -q 'note build-on-node: sleep' "$BATS_TEST_TMPDIR/out"
     grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"
-    ! pgrep -f 'sleep 4712' || false
+    is_gone "sleep 4712.$$"
     [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
     [[ -z $(sets) ]]
 }
 
 @test "a build that is killed with its container leaves nothing that the next start believes" {
     local container
-    slow_image 4713
+    slow_image "4713.$$"
     (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory nic-driver build --kernel "$krel") \
         >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
     container=$!
@@ -214,7 +199,7 @@ wait_for() {
     # Process 1 of the container, as a kubelet does it.
     pkill -KILL -P "$container"
     wait "$container" || true
-    wait_for 10 is_gone 'sleep 4713'
+    wait_for 10 is_gone "sleep 4713.$$"
     [[ -n $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
     build >"$BATS_TEST_TMPDIR/out"
     grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
@@ -387,14 +372,14 @@ bare_host() {
     printf '%s\n' '#!/bin/sh' 'ip link set lo up' 'mount --bind /proc /usr/lib/slipway/kit/root/proc' ': >/usr/lib/slipway/kit/root/dev/null # perl opens it' \
         'chroot /usr/lib/slipway/kit/root perl -MIO::Socket::INET -e '"'"'my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:4714") or die; my @c; while (my $c = $s->accept) {
             push @c, $c; system("grep -hE \"^(Name|CapEff|NoNewPrivs)\" /proc/[0-9]*/status | paste - - - >/rights"); }'"'"' &' \
-        'timeout --foreground --signal TERM --kill-after 20 5 nic-driver build --kernel "$1"' \
+        '/terminate /usr/lib/slipway/kit/root/rights CapEff nic-driver build --kernel "$1"' \
         'status=$?' 'grep -la "node-buil[d]" /proc/[0-9]*/cmdline >/left' 'exit "$status"' >"$slow/with-mirror"
     chmod +x "$slow/with-mirror"
     (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory /with-mirror "$krel") \
         >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
     rights=$root/upper/usr/lib/slipway/kit/root/rights
     cat "$BATS_TEST_TMPDIR/out" "$rights"
-    ((ended == 124))
+    ((ended == 0)) # 137: killed
     # Those over files (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER), and it gets no others.
     grep -q 'CapEff:.000000000000000b.NoNewPrivs:.1' "$rights"
     grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"

@@ -32,7 +32,7 @@ start_host() {
     cp /bin/busybox "$1/busybox"
     unshare --mount --pid "${net[@]}" --fork --kill-child chroot "$1" /busybox sleep 3600 3>&- &
     holder=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         first=$(pgrep -P "$holder" || true)
         [[ -z $first || $(readlink "/proc/$first/root") != "$(realpath "$1")" ]] || return 0
         sleep 0.05
@@ -46,6 +46,43 @@ stop_host() {
     [[ -z ${first:-} ]] || kill -KILL "$first"
     first=
     wait
+}
+
+# put_terminate IMAGE: its program /terminate FILE PATTERN COMMAND… sends SIGTERM to COMMAND as soon as FILE has PATTERN. The
+# exit code is COMMAND's, or 137 when that ran on for 20 s. Its output is in the container's /said, and printed at the end.
+put_terminate() {
+    # As this machine's is: busybox's does not tell how a program ended.
+    cp --remove-destination /usr/bin/timeout "$1/usr/bin/timeout"
+    cat >"$1/terminate" <<'END'
+#!/bin/sh
+file=$1 pattern=$2
+shift 2
+timeout --foreground --kill-after 20 300 "$@" >/said 2>&1 &
+for _ in $(seq 1200); do
+    ! grep -qs "$pattern" "$file" && kill -0 $! 2>/dev/null || break
+    sleep 0.1
+done
+kill -TERM $!
+ended=0
+wait $! || ended=$?
+cat /said
+exit "$ended"
+END
+    chmod +x "$1/terminate"
+}
+
+# is_gone COMMAND: it does not run.
+is_gone() { ! pgrep -f "^$1"; }
+
+# wait_for SECONDS COMMAND…: until it succeeds.
+wait_for() {
+    local _
+    for _ in $(seq $(($1 * 10))); do
+        ! "${@:2}" || return 0
+        sleep 0.1
+    done
+    echo "this does not come: ${*:2}" >&2
+    return 1
 }
 
 # container IMAGE FOLDER [NAME=VALUE…] COMMAND…: runs COMMAND in a new container of the image; what it writes is below
