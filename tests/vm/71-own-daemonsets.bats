@@ -57,11 +57,17 @@ done
 kube_logs nvidia-driver-ctr | grep -q 'UBUNTU_PRO_TOKEN.*not needed\|not needed.*UBUNTU_PRO_TOKEN'
 refute "it is in a file" grep -r hush /run/nvidia/slipway /run/nvidia/validations /var/log
 
+pid_of() { podman container inspect --format '{{.State.Pid}}' "$(container "$1")"; }
+# restarted NAME PID: another process than PID is its first one. Podman says 0 as long as there is none.
+restarted() {
+    local pid
+    pid=$(pid_of "$1") && [ "$pid" != 0 ] && [ "$pid" != "$2" ]
+}
 for name in nvidia-driver-ctr nvidia-fs-ctr; do
     echo "==> SIGKILL of $name"
+    pid=$(pid_of "$name")
     kill_container "$name"
-    poll 60 container_of "$name" >/dev/null 2>&1
-    sleep 2
+    poll 60 restarted "$name" "$pid" || fail "podman did not start $name again"
     wait_pod_ready 180
     poll 60 kube_exec "$name" true
     kube_exec nvidia-fs-ctr sh -c 'lsmod | grep nvidia_fs'
