@@ -77,10 +77,10 @@ CASE
 . /test/drivers.sh
 simulate
 start gpu GPU_DIRECT_RDMA_ENABLED=ture
-exits gpu 2 10
+exits gpu 2 30
 termination_message gpu
 start nic -- precompiled extra
-exits nic 2 10
+exits nic 2 30
 termination_message nic
 expect_nothing_left
 CASE

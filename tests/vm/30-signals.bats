@@ -21,7 +21,7 @@ wait_exit gpu 10
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_log gpu 'waiting wait-ofed' 30
 stop gpu
-exits gpu 0 5
+exits gpu 0 20
 [ ! -s /vm/containers/gpu/now/termination-log ]
 expect_nothing_left
 CASE
@@ -98,7 +98,7 @@ start nic
 wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
-poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+poll 30 loaded nvidia_peermem || fail "peermem did not come back"
 stop_both
 CASE
     [ "$status" -eq 0 ]

@@ -43,13 +43,13 @@ CASE
 . /test/drivers.sh
 simulate
 start gpu -- --frob
-exits gpu 2 10
+exits gpu 2 30
 termination_message gpu
 start gpu -- init -m many
-exits gpu 2 10
+exits gpu 2 30
 termination_message gpu
 start gpu -- installl
-exits gpu 2 10
+exits gpu 2 30
 termination_message gpu
 expect_nothing_left
 CASE

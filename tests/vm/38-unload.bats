@@ -124,7 +124,7 @@ hold /dev/nvidia-uvm
 wait_log gpu "nvidia_uvm is in use by process $held_pid \(sleep, /dev/nvidia-uvm\)" 30
 expect_loaded nvidia nvidia_uvm nvidia_modeset
 kill "$held_pid"
-exits gpu 0 10
+exits gpu 0 30
 kill -0 "$trainer" || fail "the trainer has ended"
 kill "$trainer"
 expect_unloaded nvidia_drm drm_kms_helper

@@ -30,9 +30,9 @@ for round in 1 2; do
     expect_gpu_serves
     start nic
     wait_ready nic 90
-    poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+    poll 30 loaded nvidia_peermem || fail "peermem did not come back"
 done
-poll 5 sh -c '[ "$(grep -c "\"event\":\"peermem\"" /run/nvidia/slipway/gpu.events.jsonl)" = 2 ]'
+poll 30 sh -c '[ "$(grep -c "\"event\":\"peermem\"" /run/nvidia/slipway/gpu.events.jsonl)" = 2 ]'
 sed -n 's/.*"event":"peermem".*"message":"\([^"]*\)".*/latency: \1/p' /run/nvidia/slipway/gpu.events.jsonl
 exec_in gpu nvidia-driver probe_nvidia_peermem
 stop_both
@@ -56,7 +56,7 @@ expect_loaded nvidia_peermem
 stop_clean nic
 start nic:nic-other other
 wait_ready other 90
-poll 5 loaded nvidia_peermem || fail "no peermem for the other OFED"
+poll 30 loaded nvidia_peermem || fail "no peermem for the other OFED"
 wait_log gpu 'using the nvidia-peermem built for OFED second' 5
 cmp "$variants/1/nvidia-peermem.ko" "$of_root"
 # The GPU container's root, also where the peermem container follows OFED.
@@ -69,8 +69,8 @@ cmp "$variants/1/nvidia-peermem.ko" "$of_root"
 stop_clean other
 start nic
 wait_ready nic 90
-poll 5 loaded nvidia_peermem || fail "no peermem for the first OFED"
-poll 5 cmp "$variants/0/nvidia-peermem.ko" "$of_root"
+poll 30 loaded nvidia_peermem || fail "no peermem for the first OFED"
+poll 30 cmp "$variants/0/nvidia-peermem.ko" "$of_root"
 stop_clean peermem
 stop_both
 CASE
@@ -111,7 +111,7 @@ container_log_has gpu 'OFED changed under the running driver'
 stop_clean other
 start nic
 wait_ready nic 90
-poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+poll 30 loaded nvidia_peermem || fail "peermem did not come back"
 refute "the status still complains" sh -c "grep reason=PEERMEM /run/nvidia/slipway/gpu.status"
 wait_file "$state" 5 gpu
 
@@ -142,7 +142,7 @@ wait_log peermem 'lets nvidia_peermem follow OFED' 10
 start nic
 expect "the liveness probe while OFED loads" probe peermem liveness
 wait_ready nic 90
-poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+poll 30 loaded nvidia_peermem || fail "peermem did not come back"
 expect "the liveness probe" probe peermem liveness
 wait_log peermem 'peermem \(.* loaded .* after OFED' 5
 stop_clean nic
@@ -169,7 +169,7 @@ expect_gpu_serves
 expect_unloaded nvidia_peermem
 start nic
 wait_ready nic 90
-poll 5 loaded nvidia_peermem || fail "peermem did not follow"
+poll 30 loaded nvidia_peermem || fail "peermem did not follow"
 stop_both
 CASE
     [ "$status" -eq 0 ]
@@ -193,7 +193,7 @@ sleep 0.3
 expect_unloaded nvidia_peermem
 rmmod mlx5_ib mlx5_core mlxfw ib_uverbs ib_core
 host_ofed
-poll 5 loaded nvidia_peermem || fail "peermem did not follow the host's OFED"
+poll 30 loaded nvidia_peermem || fail "peermem did not follow the host's OFED"
 stop_clean gpu
 CASE
     [ "$status" -eq 0 ]

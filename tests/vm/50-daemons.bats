@@ -107,7 +107,7 @@ settings=$(exec_in gpu cat /usr/share/nvidia/nvswitch/fabricmanager.cfg | tr '\n
 [ "$settings" = '# settings;DAEMONIZE=1;FABRIC_MODE=1;NEW=a|b&c;' ] || fail "$settings"
 misbehave nv-fabricmanager.fail 'switch 0 does not answer'
 kill -9 "$(daemon_field nv-fabricmanager 2)"
-poll 5 daemons_are NotReady || fail "the status stays Ready"
+poll 30 daemons_are NotReady || fail "the status stays Ready"
 wait_log gpu 'exit code 3: "switch 0 does not answer"' 10
 exec_in gpu slipway-init status >/tmp/status || true
 grep -q 'DAEMON_FAILED.*nv-fabricmanager does not run' /tmp/status || fail "$(cat /tmp/status)"

@@ -84,7 +84,7 @@ start gpu
 wait_ready gpu 120
 # Containers 3 and 4 wait for this, in a container of their own.
 start peermem
-exec_in peermem timeout 5 sh -c 'until [ -d /run/nvidia/driver/usr/src ] && lsmod | grep nvidia; do sleep 10; done'
+exec_in peermem timeout 30 sh -c 'until [ -d /run/nvidia/driver/usr/src ] && lsmod | grep nvidia; do sleep 1; done'
 # What they compile against.
 version=$(cat /sys/module/nvidia/version)
 [ -s "$driver/usr/src/nvidia-$version/Module.symvers" ]
