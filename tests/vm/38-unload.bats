@@ -10,7 +10,8 @@ load drivers
 # The GPU image without nvidia-drm.ko: the module is a stranger's then, as gdrdrv or nvidia_vgpu_vfio would be. Its
 # nvidia.ko has another build id than the GPU image's: that of the host, where a case loads it, is another build.
 without_drm() {
-    local folder=$root/lib/modules/$(images_krel)/updates/nvidia note=$BATS_FILE_TMPDIR/note
+    local folder note=$BATS_FILE_TMPDIR/note
+    folder=$root/lib/modules/$(images_krel)/updates/nvidia
     rm "$folder/nvidia-drm.ko"
     objcopy --dump-section ".note.gnu.build-id=$note" "$folder/nvidia.ko"
     printf 'another build id' | dd of="$note" bs=1 seek=16 conv=notrunc status=none
