@@ -12,10 +12,8 @@ load installer
 krel=6.1.0-56-amd64
 
 setup() {
-    # The storage of images is the test's own: what is imported must come from the bundle.
-    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$BATS_TEST_TMPDIR/storage\"" "runroot = \"$BATS_TEST_TMPDIR/run\"" \
-        >"$BATS_TEST_TMPDIR/storage.conf"
-    export CONTAINERS_STORAGE_CONF=$BATS_TEST_TMPDIR/storage.conf
+    # What is imported must come from the bundle.
+    own_storage "$BATS_TEST_TMPDIR"
     make_repository
     make_headers "$BATS_TEST_TMPDIR/content/usr/src/linux-headers-$krel" $krel
     mkdir -p "$BATS_TEST_TMPDIR/content/lib/modules/$krel"

@@ -8,10 +8,7 @@ load helpers
 setup() {
     cache=$BATS_TEST_TMPDIR/cache
     run_slipway 0 cache list
-    # The storage of images is the test's own: others' must not be seen here.
-    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$BATS_TEST_TMPDIR/storage\"" "runroot = \"$BATS_TEST_TMPDIR/run\"" \
-        >"$BATS_TEST_TMPDIR/storage.conf"
-    export CONTAINERS_STORAGE_CONF=$BATS_TEST_TMPDIR/storage.conf
+    own_storage "$BATS_TEST_TMPDIR"
 }
 
 teardown() {

@@ -8,7 +8,7 @@ load modules
 load images
 
 setup_file() {
-    start_storage
+    use_storage
     gpu_root a "$first" 24.07 0x1111
     gpu_root b "$first" 24.10 0x2222
     gpu_root c "$second" 24.07 0x3333 revision=7 kernel_module_type=open "chips=$(printf '%04x ' {7680..7880})"

@@ -43,7 +43,7 @@ add_userspace() {
 
 setup_file() {
     local name
-    start_storage
+    use_storage
     gpu_root gpu "$first" 24.07 0x1111 signed_by=ours "signed_key=0102"
     add_userspace gpu
     mkdir -p "$work/gpu/usr/lib/modules/$first/updates/gdrcopy" "$work/gpu/usr/lib/modules/$first/kernel/drivers" "$work/gpu/etc/modprobe.d"

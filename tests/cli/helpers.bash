@@ -16,6 +16,12 @@ run_slipway() {
     [ "$status" -eq "$code" ]
 }
 
+# own_storage FOLDER: images lie there, and not in the storage of this machine, whose images `cache prune --all` would remove.
+own_storage() {
+    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$1/storage\"" "runroot = \"$1/run\"" >"$1/storage.conf"
+    export CONTAINERS_STORAGE_CONF=$1/storage.conf BUILDAH_ISOLATION=chroot
+}
+
 # help_of VERB: with what --help folds.
 help_of() {
     "$SLIPWAY" "$1" --help-all 2>/dev/null || "$SLIPWAY" "$1" --help

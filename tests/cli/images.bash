@@ -46,15 +46,10 @@ pack() {
     buildah push --quiet "localhost/made-$1" "oci-archive:$work/$1.tar"
 }
 
+# use_storage: the file's own, also for setup_file.
 use_storage() {
     work=$BATS_FILE_TMPDIR
-    export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
-}
-
-# start_storage: a storage of the file's own, for setup_file.
-start_storage() {
-    use_storage
-    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$work/storage\"" "runroot = \"$work/run\"" >"$work/storage.conf"
+    own_storage "$work"
 }
 
 # unpack_archive FILE DIR: the root of an image's archive, layer upon layer.

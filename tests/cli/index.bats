@@ -304,9 +304,7 @@ index() {
 }
 
 @test "combine --arch: of each index the images for it, and an index of both results" {
-    export CONTAINERS_STORAGE_CONF=$BATS_TEST_TMPDIR/storage.conf BUILDAH_ISOLATION=chroot
-    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$BATS_TEST_TMPDIR/storage\"" "runroot = \"$BATS_TEST_TMPDIR/run\"" \
-        >"$CONTAINERS_STORAGE_CONF"
+    own_storage "$BATS_TEST_TMPDIR"
     image amd64-second gpu amd64 $other
     index 0 amd64.tar arm64.tar
     mv "$index" "$BATS_TEST_TMPDIR/first.tar"

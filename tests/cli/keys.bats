@@ -27,6 +27,7 @@ key_section() {
 }
 
 setup() {
+    own_storage "$BATS_TEST_TMPDIR"
     make_repository
     add_kernel 6.1.0-56-amd64
     publish

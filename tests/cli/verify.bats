@@ -319,8 +319,7 @@ root() {
 }
 
 @test "an image in containers-storage, by its name" {
-    printf '[storage]\ndriver = "vfs"\nrunroot = "%s/run"\ngraphroot = "%s/storage"\n' "$work" "$work" >"$work/storage.conf"
-    export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
+    own_storage "$work"
     root "$work/root"
     layer "$work/layer.tar" "$work/root"
     container=$(buildah from scratch)
