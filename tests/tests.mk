@@ -111,7 +111,7 @@ $(other_ofed)/reference-ofed:
 	scripts/reference-ofed --variant other --output $(other_ofed)
 
 .PHONY: images
-images: all $(O)/nettool $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
+images: all $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
 	$(O)/slipway build $(images_options) --output $(O)/images
 	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed $(other_ofed) --nvidia none \
 		--output $(O)/images/other
@@ -208,6 +208,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader-$(this_machine) mutate 
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/role/pci.c entrypoint/role/pci_config.c $(addprefix entrypoint/engine/,spawn.c statefile.c) $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/role/pci.c entrypoint/role/pci_config.c $(addprefix entrypoint/engine/,spawn.c statefile.c kill_point.c) $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl

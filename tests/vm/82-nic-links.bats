@@ -8,6 +8,7 @@
 # netdevsim's. A case has the driver's name in $driver.
 
 load simnet
+load kill
 
 setup_file() {
     make_tools "$BATS_FILE_TMPDIR/tools"
@@ -24,11 +25,10 @@ use_cards() {
 
 # make_tools FOLDER: nettool and this machine's iproute2 with their libraries: the guest has none.
 make_tools() {
-    local build program library
-    build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
-    make -s -C "$vm_folder/../.." O="$build" "$build/nettool" >/dev/null
+    local program library
+    make_kill_points nettool
     mkdir -p "$1/lib"
-    cp "$build/nettool" /sbin/ip /sbin/bridge "$1/"
+    cp "$kill_build/nettool" /sbin/ip /sbin/bridge "$1/"
     for program in "$1"/{nettool,ip,bridge}; do
         ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
             cp -L "$library" "$1/lib/"
@@ -221,23 +221,17 @@ ip link set lo mtu "$lo_mtu"
 # A neighbour's cache is what the kernel does by itself.
 if grep -vE 'STALE|DELAY|PROBE|REACHABLE|FAILED|^[0-9]*: lo: ' /tmp/events; then fail "the kernel reported changes"; fi
 
-cut_short=0
-for delay in 0.02 0.05 0.1 0.2; do
+for place in devices links:named links:made links:masters links:up links:addresses links:routes restored; do
     reload $driver
     cp /tmp/journal /run/journal
-    nettool restore run/journal $driver &
-    sleep "$delay"
-    kill -KILL $! 2>/dev/null || true
-    wait $! || true
-    if [ -e /run/journal ]; then
-        cut_short=$((cut_short + 1))
-        nettool restore run/journal $driver
-    fi
+    status=0
+    SLIPWAY_KILL_AT=network:$place nettool restore run/journal $driver || status=$?
+    [ "$status" = 137 ] || fail "no restore was killed at $place: $status"
+    nettool restore run/journal $driver
     settle
     network_state /tmp/after
     expect_same /tmp/before /tmp/after
 done
-[ "$cut_short" -gt 0 ] || fail "every restore was over before its kill"
 CASE
     [ "$status" -eq 0 ]
 }

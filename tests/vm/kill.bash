@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# For tests that kill the init at a place of their choice: a slipway-init with kill points (entrypoint/engine/kill_point.h),
-# which lies over the image's own in the containers, and what cases say with it.
+# For tests that kill the init, or nettool, at a place of their choice: programs with kill points
+# (entrypoint/engine/kill_point.h). This slipway-init lies over the image's own in the containers.
 # shellcheck source-path=SCRIPTDIR source=drivers.bash
 . "$(dirname "${BASH_SOURCE[0]}")/drivers.bash"
 
@@ -10,17 +10,18 @@ kill_build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/kill-points
 # Images are Debian 12's as this machine is: what is compiled here runs in them.
 use_kill_points() {
     use_drivers
-    make_kill_points
+    make_kill_points slipway-init
+    "$kill_build/slipway-init" --version | grep -q 'kill points'
 }
 
+# make_kill_points PROGRAM: makes $kill_build/PROGRAM.
 make_kill_points() {
     local lock
     mkdir -p "$kill_build"
     exec {lock}>"$kill_build/.lock"
     flock "$lock"
-    make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/slipway-init" >/dev/null
+    make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/$1" >/dev/null
     exec {lock}>&-
-    "$kill_build/slipway-init" --version | grep -q 'kill points'
 }
 
 # run_kill_case <SCRIPT: run_case with the vocabulary of kill-case.sh; `runner=run_simnet run_kill_case` for another node.

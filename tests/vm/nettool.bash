@@ -3,21 +3,21 @@
 # For BATS files that save and restore the network state with nettool (nettool.c): the NIC role's code without the role.
 # shellcheck source-path=SCRIPTDIR source=simnet.bash
 . "$(dirname "${BASH_SOURCE[0]}")/simnet.bash"
+# shellcheck source-path=SCRIPTDIR source=kill.bash
+. "$(dirname "${BASH_SOURCE[0]}")/kill.bash"
 
 # Compiles nettool, and puts it into a folder with the libraries that it is linked to here: the guest has none.
 use_nettool() {
-    local folder=$BATS_FILE_TMPDIR/nettool build library
-    build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
-    make -s -C "$vm_folder/../.." O="$build" "$build/nettool" >/dev/null
+    local folder=$BATS_FILE_TMPDIR/nettool library
+    make_kill_points nettool
     mkdir -p "$folder"
-    cp "$build/nettool" "$folder/"
-    ldd "$build/nettool" | grep -o '/[^ ]*' | while read -r library; do
+    cp "$kill_build/nettool" "$folder/"
+    ldd "$kill_build/nettool" | grep -o '/[^ ]*' | while read -r library; do
         cp -L "$library" "$folder/"
     done
     cat >"$folder/case.sh" <<'CASE'
 . /case/simnet.sh
-nettool="/case/nettool/ld-linux-x86-64.so.2 --library-path /case/nettool /case/nettool/nettool"
-nettool() { $nettool "$@"; }
+nettool() { /case/nettool/ld-linux-x86-64.so.2 --library-path /case/nettool /case/nettool/nettool "$@"; }
 
 # Names of interfaces are not the devices' business: they go by device and port.
 interface_facts() {
@@ -51,7 +51,6 @@ CASE
 
 # run_nettool [OPTION of run-vm…] <CASE: a case that starts with `. /case/nettool/case.sh`, which knows simnet/case.sh and
 #   nettool VERB JOURNAL MODULE…     see nettool.c
-#   $nettool VERB …                  the same, for a process in the background: $! is its own
 #   device_state                     prints what there is of devices, without names of interfaces
 #   expect_devices FILE WORDS        device_state prints FILE again; else shows the difference and ends the case
 run_nettool() {

@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "entrypoint/engine/kill_point.h"
 #include "entrypoint/netstate/netstate_internal.h"
 
 struct tool {
@@ -110,6 +111,8 @@ int main(int argc, char **argv)
 	const char *bind_ms = getenv("NETTOOL_BIND_MS");
 	struct tool tool = { 0 };
 
+	/* A kill point in a process of the pool ends this one, too. */
+	kill_point_step(false, "nettool");
 	for (int i = 3; i < argc; i++)
 		if (strv_push(&modules, argv[i]) < 0)
 			return EXIT_FAILURE;
