@@ -80,6 +80,8 @@ static int kmod_open(
 		return error_set(error, -ELIBBAD, "%s has no %s", KMOD_SONAME, #name);
 	KMOD_FUNCTIONS(KMOD_LOOK_UP)
 #undef KMOD_LOOK_UP
+	/* It reads the files here, before it knows silent_log(): bad lines would go to stderr. */
+	(void) setenv("KMOD_LOG", "0", 1);
 	kmod->context = kmod->kmod_new(folder, config);
 	if (!kmod->context)
 		return error_set(error, -ENOMEM, "libkmod cannot use %s", folder);
@@ -186,7 +188,7 @@ struct loader {
 	int root_fd;
 	char folder[256]; /* lib/modules/<krel> of the tree */
 	struct kmod kmod;
-	char kmod_folder[288]; /* the same for libkmod, which knows no root */
+	char kmod_folder[288]; /* the same for libkmod */
 	struct strv inserted;  /* what the kernel took from us */
 	struct strv visited; /* soft dependencies that were tried: they may go round in a circle */
 	int kmsg_fd;         /* the kernel's log, from the first module on; or -1 */
@@ -195,11 +197,12 @@ struct loader {
 int loader_open(
 	int root_fd, const char *prefix, const char *krel, struct loader **ret, struct error *error)
 {
-	static const char *const folders[] = { "etc", "run", "usr/local/lib", "lib" };
+	static const char *const folders[] = { "etc", "run", "usr/local/lib", "usr/lib", "lib" };
 	const char *config[ARRAY_SIZE(folders) + 1] = { NULL };
 	_cleanup_(loader_close) struct loader *loader = calloc(1, sizeof(*loader));
-	char paths[ARRAY_SIZE(folders)][288];
+	char paths[ARRAY_SIZE(folders)][160];
 	char index[PATH_MAX];
+	char top[128]; /* for libkmod, which knows no root */
 	int r;
 
 	if (!loader)
@@ -211,18 +214,13 @@ int loader_open(
 	if (!fs_exists(root_fd, index))
 		return error_set_errno(error, -ENOENT, "%s", index);
 	if (*prefix == '/' || !*prefix)
-		(void) snprintf(
-			loader->kmod_folder, sizeof(loader->kmod_folder), "%s", loader->folder);
+		(void) snprintf(top, sizeof(top), "%s", prefix);
 	else
-		(void) snprintf(loader->kmod_folder, sizeof(loader->kmod_folder),
-			"/proc/self/fd/%d/%s", root_fd, loader->folder);
+		(void) snprintf(top, sizeof(top), "/proc/self/fd/%d/%s", root_fd, prefix);
+	(void) snprintf(
+		loader->kmod_folder, sizeof(loader->kmod_folder), "%s/lib/modules/%s", top, krel);
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		if (*prefix == '/')
-			(void) snprintf(
-				paths[i], sizeof(paths[i]), "%s/%s/modprobe.d", prefix, folders[i]);
-		else
-			(void) snprintf(paths[i], sizeof(paths[i]),
-				"/proc/self/fd/%d/%s/modprobe.d", root_fd, folders[i]);
+		(void) snprintf(paths[i], sizeof(paths[i]), "%s/%s/modprobe.d", top, folders[i]);
 		config[i] = paths[i];
 	}
 	r = kmod_open(&loader->kmod, loader->kmod_folder, config, error);

@@ -24,8 +24,9 @@ struct loader;
 /*
  * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel.
  * Options are those of the modprobe.d folders of the same top: the host's own driver, when it comes
- * back, gets the host's, and not those that we wrote for ours. -ENOENT: no such tree (its
- * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
+ * back, gets the host's options, not the container's. Absolute links among the files lead below "/"
+ * of this process. -ENOENT: no such tree (its modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no
+ * libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
 	struct error *error) _must_check_;
