@@ -414,7 +414,8 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	if (before)
 		progress_notef(&combine->context->progress,
 			"the tag %s was moved from another image, %.12s, which is still in the "
-			"storage (buildah rmi %.12s removes it)",
+			"storage (buildah rmi --force %.12s removes it, with other tags that it may "
+			"have)",
 			ret->tag, before, before);
 	/* A push that fails is reported when the files are there. */
 	pushed = push(combine, ret, folder, &why);

@@ -325,7 +325,8 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 	if (before)
 		text_print(stdout,
 			"  this tag was moved from another image, %.12s, which is still in the "
-			"storage (buildah rmi %.12s removes it)\n",
+			"storage (buildah rmi --force %.12s removes it, with other tags that it "
+			"may have)\n",
 			before, before);
 	if (before_peermem && peermem && strcmp(before_peermem, peermem) != 0)
 		message_print(stdout, lost ? COLOUR_YELLOW : COLOUR_NONE,
