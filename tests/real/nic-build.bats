@@ -11,9 +11,8 @@ load node
 setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
     slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
-    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
     folder=$BATS_FILE_TMPDIR
-    export top slipway cache folder
+    export top slipway folder
     "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none --sources-image \
         --output "$folder/output"
     krel=$(jq -r .krel "$folder/output/images.json")

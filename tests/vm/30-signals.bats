@@ -112,7 +112,8 @@ start nic
 wait_ready nic 90
 [ "$(exec_in nic sh -c 'readlink /proc/1/exe')" = /usr/bin/slipway-init ]
 for orphan in 1 2 3 4 5; do exec_in nic sh -c '(sh -c "echo \$\$ >>/tmp/orphans; sleep 0.2; exit 3" &)'; done
-[ "$(exec_in nic sh -c 'wc -l </tmp/orphans')" = 5 ] || fail "not every orphan has started"
+all_started() { [ "$(exec_in nic sh -c 'cat /tmp/orphans' | wc -l)" = 5 ]; }
+poll 30 all_started || fail "not every orphan has started"
 # A zombie has its folder in /proc, too.
 reaped() { exec_in nic sh -c 'for pid in $(cat /tmp/orphans); do [ ! -e /proc/$pid ] || exit 1; done'; }
 poll 30 reaped || fail "not reaped: $(exec_in nic sh -c 'grep ^State /proc/[0-9]*/status')"

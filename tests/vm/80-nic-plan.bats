@@ -29,7 +29,7 @@ files() {
 }
 listen() {
     : >/tmp/uevents
-    uevent sh -c 'echo "$ACTION $DEVPATH" >>/tmp/uevents' &
+    uevent sh -c 'echo "$ACTION $DEVPATH $SYNTH_ARG_MARK" >>/tmp/uevents' &
     listener=$!
     : >/tmp/rtnetlink
     chroot /images/nic/rootfs /usr/sbin/ip -o monitor link address route neigh rule >>/tmp/rtnetlink &
@@ -43,17 +43,17 @@ mark=0
 told() {
     mark=$((mark + 1))
     ip link set lo mtu $((65536 - mark))
-    echo change >/sys/class/net/lo/uevent
+    echo "change 00000000-0000-4000-8000-000000000000 MARK=$mark" >/sys/class/net/lo/uevent
     poll 5 are_told
 }
 are_told() {
-    grep -q " lo: .* mtu $((65536 - mark)) " /tmp/rtnetlink && grep -q '^change .*/net/lo$' /tmp/uevents
+    grep -q " lo: .* mtu $((65536 - mark)) " /tmp/rtnetlink && grep -q "/net/lo $mark\$" /tmp/uevents
 }
 heard_nothing() {
     poll 30 told || fail "a listener is deaf"
     kill "$listener" "$monitor"
     # A container's own coming and going is of no module and no device.
-    grep -vE '/(cgroup|slab|mm/hugepages|net/lo$)' /tmp/uevents >/tmp/uevents.left || true
+    grep -vE '/(cgroup|slab|mm/hugepages|net/lo )' /tmp/uevents >/tmp/uevents.left || true
     [ ! -s /tmp/uevents.left ] || fail "the kernel reported $(cat /tmp/uevents.left)"
     refute "rtnetlink reported changes" grep -v '^[0-9]*: lo: ' /tmp/rtnetlink
 }

@@ -23,7 +23,8 @@ image_name() {
 }
 
 # with_image ARCHIVE COMMAND…: runs COMMAND with the root folder of the archive's image in $root, its container in $container.
-# It sets -e itself, as bash has none in $(…): COMMAND would go on after a failure, and without a root change this machine's.
+# It sets -e itself, as bash has none in $(…): COMMAND would go on after a failure, and with an empty $root it would change
+# files of this machine.
 with_image() (
     set -e
     image_container=''

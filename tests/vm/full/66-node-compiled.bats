@@ -14,9 +14,8 @@ load both
 setup_file() {
     krel=$(images_krel)
     folder=$build/node-compiled
-    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
     image=$folder/image
-    export krel folder cache image
+    export krel folder image
     rm -rf "$folder"
     "$slipway" build --kernel "$krel" --ofed reference --sources-image --output "$folder/output"
     # The modules that the image was built with would do: it is to have none for this kernel.
