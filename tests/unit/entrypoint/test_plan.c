@@ -6,8 +6,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -474,6 +477,33 @@ static void waiting_for_users_is_part_of_the_grace(void **state)
 	assert_string_equal(trace->text, "a b !a");
 }
 
+/* In a network namespace of its own root is heard as the kernel is, and by nothing else. */
+static void a_queue_of_kernel_events_that_ran_over_is_an_event(void **state)
+{
+	static const char message[] = "change@/devices/x";
+	const struct sockaddr_nl group = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	const int least = 0;
+	struct events events;
+	struct error error;
+	int sender;
+
+	(void) state;
+	assert_true(unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
+	assert_int_equal(events_open(&events, &error), 0);
+	sender = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+	assert_true(sendto(sender, message, sizeof(message), 0, (const struct sockaddr *) &group,
+			    sizeof(group)) >= 0);
+	assert_false(events_wait(&events, clock_monotonic_ms() + 200) & EVENT_KERNEL);
+	assert_int_equal(
+		setsockopt(events.uevent_fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
+	for (int i = 0; i < 100; i++)
+		(void) sendto(sender, message, sizeof(message), 0, (const struct sockaddr *) &group,
+			sizeof(group));
+	assert_true(events_wait(&events, clock_monotonic_ms() + 20000) & EVENT_KERNEL);
+	(void) close(sender);
+	events_close(&events);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +533,7 @@ int main(void)
 			a_step_that_may_fail_costs_nothing_else, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_ends_a_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_ends_a_wait, set_up, tear_down),
+		cmocka_unit_test(a_queue_of_kernel_events_that_ran_over_is_an_event),
 		cmocka_unit_test_setup_teardown(
 			every_event_is_one_json_object_a_line, set_up, tear_down),
 	};
