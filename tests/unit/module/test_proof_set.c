@@ -245,6 +245,19 @@ static void a_kernels_module_that_is_needed_exports_too(void **state)
 	assert_finding(&idle.members[0].proof, "duplicate-export", PROOF_NOTE, 0);
 }
 
+static void a_symbol_may_move_to_another_module_of_the_set(void **state)
+{
+	_cleanup_chain_ struct chain chain;
+
+	chain_start(&chain, *state,
+		KERNEL "0x00000011\tlink_a_offers\tdrivers/link-b\tEXPORT_SYMBOL\t\n");
+	add(&chain, "a.ko", 'a', 'k');
+	add(&chain, "b.ko", 'b', 'k');
+	run(&chain);
+	assert_null(finding_of(&chain.members[0].proof, "duplicate-export"));
+	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
+}
+
 /* Who is taken of two files of one name, or NULL: it cannot be told. */
 static void expect_taken(const struct folder *folder, const char *krel, const char *a,
 	const char *b, const char *taken)
@@ -486,6 +499,7 @@ int main(void)
 		folder_test(wishes_make_an_order_but_no_cycle),
 		folder_test(two_exporters_of_a_symbol_do_not_go_together),
 		folder_test(a_kernels_module_that_is_needed_exports_too),
+		folder_test(a_symbol_may_move_to_another_module_of_the_set),
 		folder_test(depmods_order_hangs_on_the_distribution),
 		folder_test(of_two_files_of_one_name_updates_win),
 		folder_test(of_several_files_of_one_name_the_one_in_modules_dep_wins),
