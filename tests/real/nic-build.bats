@@ -370,7 +370,7 @@ bare_host() {
     # shellcheck disable=SC2016
     printf '%s\n' '#!/bin/sh' 'ip link set lo up' 'mount --bind /proc /usr/lib/slipway/kit/root/proc' ': >/usr/lib/slipway/kit/root/dev/null # perl opens it' \
         'chroot /usr/lib/slipway/kit/root perl -MIO::Socket::INET -e '"'"'my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:4714") or die; my @c; while (my $c = $s->accept) {
-            push @c, $c; system("grep -hE \"^(Name|CapEff|NoNewPrivs)\" /proc/[0-9]*/status | paste - - - >/rights"); }'"'"' &' \
+            push @c, $c; system("grep -hE \"^(Name|CapEff|NoNewPrivs)\" /proc/[0-9]*/status | paste - - - >>/rights"); }'"'"' &' \
         '/terminate /usr/lib/slipway/kit/root/rights CapEff nic-driver build --kernel "$1"' \
         'status=$?' 'grep -la "node-buil[d]" /proc/[0-9]*/cmdline >/left' 'exit "$status"' >"$slow/with-mirror"
     chmod +x "$slow/with-mirror"
