@@ -412,11 +412,8 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 		return r;
 	/* A build with --sources-image has this tag too. */
 	if (before)
-		progress_notef(&combine->context->progress,
-			"the tag %s was moved from another image, %.12s, which is still in the "
-			"storage (buildah rmi --force %.12s removes it, with other tags that it may "
-			"have)",
-			ret->tag, before, before);
+		progress_notef(&combine->context->progress, "the tag %s " IMAGE_TAG_MOVED, ret->tag,
+			before, before);
 	/* A push that fails is reported when the files are there. */
 	pushed = push(combine, ret, folder, &why);
 	r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,

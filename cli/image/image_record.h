@@ -16,6 +16,11 @@
 /* In the local storage the names of Slipway's images begin with it. */
 #define IMAGE_LOCAL "localhost/slipway/"
 
+/* Follows a tag; the arguments are the other image's id, and it again. */
+#define IMAGE_TAG_MOVED                                                                            \
+	"was moved from another image, %.12s, which is still in the storage "                      \
+	"(buildah rmi --force %.12s removes it, with other tags that it may have)"
+
 /*
  * Label of a GPU image: the peer memory interface that its nvidia-peermem was bound to. It is one
  * of the two values below, or else the version of an OFED.

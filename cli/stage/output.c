@@ -323,11 +323,7 @@ static void print_moved(const char *before, const char *before_peermem, const ch
 	char words[2][96];
 
 	if (before)
-		text_print(stdout,
-			"  this tag was moved from another image, %.12s, which is still in the "
-			"storage (buildah rmi --force %.12s removes it, with other tags that it "
-			"may have)\n",
-			before, before);
+		text_print(stdout, "  this tag " IMAGE_TAG_MOVED "\n", before, before);
 	if (before_peermem && peermem && strcmp(before_peermem, peermem) != 0)
 		message_print(stdout, lost ? COLOUR_YELLOW : COLOUR_NONE,
 			"  %snvidia-peermem: the old image has %s, this one has %s%s\n",
