@@ -13,7 +13,7 @@ load kill
 setup_file() {
     in_each_guest use_simnet
     use_udev
-    make_kill_points
+    make_kill_points slipway-init
 }
 
 # run_host_files [OPTION of run-vm…] <CASE: a slipway-init with kill points lies over the image's.

@@ -11,7 +11,7 @@ load kill
 
 setup_file() {
     in_each_guest use_simnet
-    make_kill_points
+    make_kill_points slipway-init
 }
 
 @test "killed while the new driver is loaded, while the network is restored, and in a stop: the next start serves" {

@@ -11,7 +11,7 @@ load kill
 
 setup_file() {
     in_each_guest use_simnet
-    make_kill_points
+    make_kill_points slipway-init
 }
 
 run_node() {

@@ -16,11 +16,11 @@ use_kill_points() {
 
 # make_kill_points PROGRAM: makes $kill_build/PROGRAM.
 make_kill_points() {
-    local lock
+    local lock program=${1:?the name of a program}
     mkdir -p "$kill_build"
     exec {lock}>"$kill_build/.lock"
     flock "$lock"
-    make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/$1" >/dev/null
+    make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/$program" >/dev/null
     exec {lock}>&-
 }
 

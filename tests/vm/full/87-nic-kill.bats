@@ -14,7 +14,7 @@ places=72
 setup_file() {
     export KILL_SEED=${KILL_SEED:-$(date +%s)}
     use_simnet
-    make_kill_points
+    make_kill_points slipway-init
 }
 
 # rounds PART COUNT: so many runs on one node; after every third the node gets its own driver back.
