@@ -12,12 +12,14 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/library.h"
+#include "common/path.h"
 #include "entrypoint/role/processes.h"
 #include "module/running.h"
 
 #define USERS_NAMED 8
 
 #define MODULE_LIMIT ((size_t) 1 << 30) /* bytes, unpacked */
+#define INDEX_LIMIT  ((size_t) 8 << 20) /* bytes of modules.dep */
 
 /*
  * ---- libkmod: only functions of kmod 20, which CentOS 7 has.
@@ -186,6 +188,8 @@ static void read_kmsg(int kmsg_fd, const char *module, char *text, size_t size)
 
 struct loader {
 	int root_fd;
+	char prefix[128];
+	int top_fd;       /* what its links start from; -1 for the image, whose root is ours */
 	char folder[256]; /* lib/modules/<krel> of the tree */
 	struct kmod kmod;
 	char kmod_folder[288]; /* the same for libkmod */
@@ -208,11 +212,17 @@ int loader_open(
 	if (!loader)
 		return error_set_errno(error, -ENOMEM, "module loader");
 	loader->root_fd = root_fd;
+	loader->top_fd = -1;
 	loader->kmsg_fd = -1;
+	(void) snprintf(loader->prefix, sizeof(loader->prefix), "%s", prefix);
 	(void) snprintf(loader->folder, sizeof(loader->folder), "%s/lib/modules/%s", prefix, krel);
 	(void) snprintf(index, sizeof(index), "%s/modules.dep.bin", loader->folder);
 	if (!fs_exists(root_fd, index))
 		return error_set_errno(error, -ENOENT, "%s", index);
+	if (*prefix)
+		loader->top_fd = openat(root_fd, prefix, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*prefix && loader->top_fd < 0)
+		return error_set_errno(error, -errno, "%s", prefix);
 	if (*prefix == '/' || !*prefix)
 		(void) snprintf(top, sizeof(top), "%s", prefix);
 	else
@@ -239,6 +249,7 @@ void loader_close(struct loader **loader)
 	kmod_close(&closing->kmod);
 	strv_free(&closing->inserted);
 	strv_free(&closing->visited);
+	cleanup_close(&closing->top_fd);
 	cleanup_close(&closing->kmsg_fd);
 	free(closing);
 }
@@ -315,6 +326,25 @@ int loader_resolve_all(
 	return resolve(loader, name, true, names, error);
 }
 
+/* The path of the tree's file @name, which begins below its folder, as a new string. */
+static int find_file(
+	const struct loader *loader, const char *name, char **ret_path, struct error *error)
+{
+	_cleanup_free_ char *real = NULL;
+	char path[PATH_MAX];
+	int r = 0;
+
+	(void) snprintf(path, sizeof(path), "%s/%s", loader->folder, name);
+	if (loader->top_fd >= 0)
+		r = chase(loader->top_fd, path + strlen(loader->prefix), &real);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (real)
+		(void) snprintf(path, sizeof(path), "%s/%s", loader->prefix, real);
+	*ret_path = strdup(path);
+	return *ret_path ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
+}
+
 int loader_file(struct loader *loader, const char *name, char **ret_path, struct error *error)
 {
 	_cleanup_(handle_drop) struct handle handle = { 0 };
@@ -328,9 +358,7 @@ int loader_file(struct loader *loader, const char *name, char **ret_path, struct
 		return error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name);
 	if (!path)
 		return has_no_module(loader, name, error);
-	if (asprintf(ret_path, "%s%s", loader->folder, path + strlen(loader->kmod_folder)) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	return 0;
+	return find_file(loader, path + strlen(loader->kmod_folder) + 1, ret_path, error);
 }
 
 int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
@@ -377,6 +405,49 @@ int loader_compare(struct loader *loader, const char *name, enum loaded *ret, st
 	if (r == 0)
 		*ret = loaded_compare(loader->root_fd, name, module);
 	return r;
+}
+
+int loader_name_of_loaded(
+	struct loader *loader, const char *name, char **ret_name, struct error *error)
+{
+	_cleanup_(handle_drop) struct handle handle = { 0 };
+	_cleanup_free_ char *index = NULL;
+	char path[PATH_MAX];
+	char found[128];
+	char *rest = NULL;
+	int r = find_module(loader, name, &handle, error);
+
+	if (r < 0)
+		return r;
+	(void) snprintf(found, sizeof(found), "%s", name);
+	(void) snprintf(path, sizeof(path), "%s/modules.dep", loader->folder);
+	/* Only files whose names begin alike are opened: a tree has thousands. */
+	if (!loader->kmod.kmod_module_get_path(handle.module) &&
+		fs_read(loader->root_fd, path, INDEX_LIMIT, &index, NULL) == 0)
+		rest = index;
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		_cleanup_(elf_module_close) struct elf_module *file = NULL;
+		_cleanup_free_ char *real = NULL;
+		char file_name[sizeof(found)];
+		struct error ignored;
+		bool same;
+
+		line[strcspn(line, ":")] = '\0';
+		if (!module_name_of_file(line, file_name, sizeof(file_name)) ||
+			strncmp(file_name, name, strcspn(name, "_")) != 0)
+			continue;
+		if (find_file(loader, line, &real, &ignored) < 0 ||
+			elf_module_open_brief(loader->root_fd, real, &file, &ignored) < 0 ||
+			!elf_module_name(file) || strcmp(elf_module_name(file), name) != 0)
+			continue;
+		same = loaded_compare(loader->root_fd, name, file) == LOADED_SAME;
+		if (same || strcmp(found, name) == 0)
+			(void) snprintf(found, sizeof(found), "%s", file_name);
+		if (same)
+			break;
+	}
+	*ret_name = strdup(found);
+	return *ret_name ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
 }
 
 /* ---- loading */
@@ -503,22 +574,29 @@ static int insert_packed(const struct insertion *insertion, int *kmsg_fd, struct
 	return insert(&handle, -1, insertion, kmsg_fd, worker, reason, error);
 }
 
-int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
-	struct error *error)
+/* Returns as insert(). */
+static int insert_path(const struct insertion *insertion, int *kmsg_fd, struct worker *worker,
+	enum reason *reason, struct error *error)
 {
 	_cleanup_close_ int fd = fs_open(insertion->root_fd, insertion->path, O_RDONLY);
-	_cleanup_close_ int kmsg_fd = -1;
 	char start[DECOMPRESS_MAGIC_SIZE];
 	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
-	int r;
 
 	*reason = REASON_LOAD_FAILED;
 	if (size < 0)
 		return error_set_errno(error, fd < 0 ? fd : -errno, "/%s",
 			insertion->path + (*insertion->path == '/'));
-	r = decompress_detect(start, (size_t) size) == DECOMPRESS_NONE
-		    ? insert(NULL, fd, insertion, &kmsg_fd, worker, reason, error)
-		    : insert_packed(insertion, &kmsg_fd, worker, reason, error);
+	return decompress_detect(start, (size_t) size) == DECOMPRESS_NONE
+		       ? insert(NULL, fd, insertion, kmsg_fd, worker, reason, error)
+		       : insert_packed(insertion, kmsg_fd, worker, reason, error);
+}
+
+int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
+	struct error *error)
+{
+	_cleanup_close_ int kmsg_fd = -1;
+	int r = insert_path(insertion, &kmsg_fd, worker, reason, error);
+
 	return r < 0 ? r : 0;
 }
 
@@ -547,6 +625,7 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 {
 	struct insertion insertion = { .root_fd = loader->root_fd, .name = name };
 	_cleanup_(handle_drop) struct handle handle = { 0 };
+	_cleanup_free_ char *path = NULL; /* libkmod would follow links from our root */
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv after = { 0 };
 	int r;
@@ -557,13 +636,17 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 	r = find_module(loader, name, &handle, error);
 	if (r < 0)
 		return r;
-	if (!loader->kmod.kmod_module_get_path(handle.module))
-		return has_no_module(loader, name, error);
+	r = loader_file(loader, name, &path, error);
+	if (!path)
+		return r;
+	insertion.path = path;
 	insertion.options = loader->kmod.kmod_module_get_options(handle.module);
 	if (find_soft(loader, handle.module, &before, &after) < 0 ||
 		load_soft(loader, worker, &before) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	r = insert(&handle, -1, &insertion, &loader->kmsg_fd, worker, reason, error);
+	r = loader->top_fd < 0
+		    ? insert(&handle, -1, &insertion, &loader->kmsg_fd, worker, reason, error)
+		    : insert_path(&insertion, &loader->kmsg_fd, worker, reason, error);
 	if (r < 0)
 		return r;
 	if ((r == 1 && strv_push(&loader->inserted, name) < 0) ||

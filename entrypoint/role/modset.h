@@ -24,9 +24,9 @@ struct loader;
 /*
  * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel.
  * Options are those of the modprobe.d folders of the same top: the host's own driver, when it comes
- * back, gets the host's options, not the container's. Absolute links among the files lead below "/"
- * of this process. -ENOENT: no such tree (its modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no
- * libkmod.
+ * back, gets the host's options, not the container's. Links among the files mean what they mean to
+ * a process with that root: weak-updates is full of absolute ones. -ENOENT: no such tree (its
+ * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
 	struct error *error) _must_check_;
@@ -53,8 +53,11 @@ int loader_resolve(struct loader *loader, const char *module, struct strv *names
 int loader_resolve_all(struct loader *loader, const char *module, struct strv *names,
 	struct error *error) _must_check_;
 
-/* The .ko file of @module: its path as a new string; or opened by elf_module_open_brief(). -ENOENT
- * when the tree lacks it. */
+/*
+ * The .ko file of @module: its path as a new string, without links in a tree with a prefix; or
+ * opened by elf_module_open_brief(). -ENOENT when the tree lacks it, or has a link that leads
+ * nowhere.
+ */
 int loader_file(struct loader *loader, const char *module, char **ret_path,
 	struct error *error) _must_check_;
 int loader_elf(struct loader *loader, const char *module, struct elf_module **ret,
@@ -67,6 +70,15 @@ int loader_options(struct loader *loader, const char *module, char **ret_options
 /* Appends what @module's file declares. */
 int loader_parameters(struct loader *loader, const char *module, struct parameters_taken *taken,
 	struct error *error) _must_check_;
+
+/*
+ * The name by which the tree has the loaded module @name, a new string: @name itself, or where no
+ * file has that name, the file's of the module that calls itself so, the loaded build if it is
+ * there. Debian installs nvidia.ko as nvidia-current.ko, and its modprobe.d has an install command
+ * for nvidia; options are those of nvidia-current. @name, too, when the tree has none.
+ */
+int loader_name_of_loaded(
+	struct loader *loader, const char *name, char **ret_name, struct error *error) _must_check_;
 
 /* ---- one module */
 
@@ -147,7 +159,8 @@ bool role_has_loaded(const struct role *role);
 /*
  * STEP_WORKER: when a module of the image is loaded in another build, or with other parameters,
  * unloads all that the image replaces. Otherwise they stay: a previous run of the container loaded
- * them. The names of another driver's go to <state_folder>/<role>.replaced before the first goes.
+ * them. The names of another driver's, by which the host's tree has them, go to
+ * <state_folder>/<role>.replaced before the first goes.
  */
 int role_unload_conflicting(struct action *action);
 /*

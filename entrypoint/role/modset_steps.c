@@ -91,6 +91,29 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 	return first_failure;
 }
 
+/* Appends the names by which the host's tree has the @loaded modules, one for each. */
+static int push_host_names(
+	const struct role *role, const struct strv *loaded, struct strv *names, struct error *error)
+{
+	_cleanup_(loader_close) struct loader *host = NULL;
+	struct error no_tree;
+	int r = loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree);
+	bool has_tree = r == 0;
+
+	if (r == -ENOMEM)
+		return error_set_errno(error, r, "%s", no_tree.text);
+	for (size_t i = 0; i < loaded->count; i++) {
+		_cleanup_free_ char *name = NULL;
+
+		r = has_tree ? loader_name_of_loaded(host, loaded->items[i], &name, error) : 0;
+		if (r < 0)
+			return r;
+		if (strv_push(names, name ? name : loaded->items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", loaded->items[i]);
+	}
+	return 0;
+}
+
 /*
  * When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
  * @ours: what was loaded of the image's set was the image's.
@@ -128,6 +151,8 @@ int role_unload_conflicting(struct action *action)
 	_cleanup_strv_ struct strv present = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
+	_cleanup_strv_ struct strv names = { 0 }; /* the same as the host's tree has them */
+	_cleanup_strv_ struct strv gone = { 0 };  /* the removed ones of these */
 	const struct unload unload = unload_of(role, &present);
 	bool changed = false; /* they are the image's own, loaded with other parameters */
 	char foreign[64] = "";
@@ -149,15 +174,23 @@ int role_unload_conflicting(struct action *action)
 	if (r < 0)
 		return unload_refused(action, r);
 	if (!changed) {
+		r = push_host_names(role, &order, &names, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_INTERNAL, r);
 		/* The list of a previous run names the node's own driver: it stays. */
 		r = read_list(role, LIST_REPLACED, &earlier, &action->error);
 		if (r == -ENOENT)
-			r = role_list_write(role, LIST_REPLACED, &order, &action->error);
+			r = role_list_write(role, LIST_REPLACED, &names, &action->error);
 		if (r < 0)
 			return action_reason(action, REASON_MOUNT_FAILED, r);
 	}
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	return r < 0 ? take_back(action, changed, &removed, r) : 0;
+	if (r == 0)
+		return 0;
+	for (size_t i = 0; i < names.count; i++)
+		if (strv_contains(&removed, order.items[i]) && strv_push(&gone, names.items[i]) < 0)
+			return action_reason(action, REASON_INTERNAL, -ENOMEM);
+	return take_back(action, changed, changed ? &removed : &gone, r);
 }
 
 int role_reload_replaced(struct action *action)

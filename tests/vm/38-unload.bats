@@ -52,12 +52,24 @@ exits gpu 0 30
 expect_unloaded nvidia_drm
 expect_nothing_left
 
-echo "==> another build of the driver is the node's own"
+echo "==> another build of the driver is the node's own, with files and lines as Debian's package has them"
 build_id() { od -An -tx1 /sys/module/nvidia/notes/.note.gnu.build-id; }
-mkdir -p "/lib/modules/$(uname -r)/updates"
-cp -r "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia" "/lib/modules/$(uname -r)/updates/"
+updates=/lib/modules/$(uname -r)/updates
+mkdir -p "$updates"
+for file in "/images/gpu/rootfs$updates"/nvidia/nvidia*.ko; do
+    name=${file##*/nvidia}
+    cp "$file" "$updates/nvidia-current$name"
+done
+# As a file of weak-updates.
+mv "$updates/nvidia-current-uvm.ko" /root
+ln -s /root/nvidia-current-uvm.ko "$updates"
 depmod
-echo options nvidia NVreg_EnableStreamMemOPs=1 >/etc/modprobe.d/own.conf
+# busybox's shell would take its own modprobe.
+cat >/etc/modprobe.d/own.conf <<'OWN'
+options nvidia-current NVreg_EnableStreamMemOPs=1
+install nvidia /usr/sbin/modprobe -i nvidia-current $CMDLINE_OPTS
+install nvidia-uvm /usr/sbin/modprobe nvidia ; /usr/sbin/modprobe -i nvidia-current-uvm $CMDLINE_OPTS
+OWN
 host_load nvidia-uvm
 own=$(build_id)
 # The kernel takes the value; the module then looks for no GPU, and fails.

@@ -60,6 +60,28 @@ static void a_tree_knows_order_and_files(void **state)
 	assert_false(loader_inserted(loader, "mlx5_core"));
 }
 
+/* As weak-updates has them. depmod, which takes them for links below its own root, sees a file. */
+static void absolute_links_are_the_trees_own(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct error error = { 0 };
+
+	make_tree(folder, &loader);
+	copy_fixture(folder, "peer", "host/lib/modules/other/extra/mlx5-core.ko");
+	assert_int_equal(unlinkat(folder->fd, "host/" TREE "updates/mlx5-core.ko", 0), 0);
+	assert_int_equal(symlinkat("/lib/modules/other/extra/mlx5-core.ko", folder->fd,
+				 "host/" TREE "updates/mlx5-core.ko"),
+		0);
+	assert_int_equal(loader_file(loader, "mlx5_core", &path, &error), 0);
+	assert_string_equal(path, "host/lib/modules/other/extra/mlx5-core.ko");
+	assert_int_equal(unlinkat(folder->fd, path, 0), 0);
+	free(TAKE_PTR(path));
+	assert_int_equal(loader_file(loader, "mlx5_core", &path, &error), -ENOENT);
+	assert_contains(error.text, "updates/mlx5-core.ko: No such file");
+}
+
 static void what_is_loaded_from_elsewhere_has_no_file(void **state)
 {
 	const struct folder *folder = *state;
@@ -165,6 +187,54 @@ static enum loaded verdict(const struct folder *folder, const char *fixture)
 	return verdict_on_file(folder);
 }
 
+static void copy_without_build_id(const struct folder *folder, const char *fixture, const char *to)
+{
+	/* The head of the note: its sizes, NT_GNU_BUILD_ID (elf.h), "GNU". */
+	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	char *note;
+
+	copy_fixture(folder, fixture, to);
+	assert_int_equal(fs_read(folder->fd, to, 1 << 20, &text, &size), 0);
+	note = memmem(text, size, head, sizeof(head));
+	assert_non_null(note);
+	note[8] = 0;
+	assert_int_equal(fs_write_atomic(folder->fd, to, text, size, 0644), 0);
+}
+
+/* Debian has nvidia.ko as nvidia-current.ko, and other branches of it beside that. */
+static void a_loaded_module_is_found_under_another_file_name(void **state)
+{
+	static const struct {
+		const char *loaded, *name;
+	} cases[] = {
+		{ "mlx5_core", "mlx5_core" },
+		{ "peer", "peer_tesla" },
+		{ "gap", "gap_current" }, /* another build by now */
+		{ "tainted", "tainted" },
+	};
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	struct error error = { 0 };
+
+	folder_module(folder, "peer", "0\n", NULL);
+	write_note(folder, "peer", LAST);
+	folder_module(folder, "gap", "0\n", NULL);
+	write_note(folder, "gap", LAST + 1);
+	copy_without_build_id(folder, "peer", "host/" TREE "updates/peer-current.ko");
+	copy_fixture(folder, "peer", "host/" TREE "updates/peer-tesla.ko");
+	copy_without_build_id(folder, "peer", "host/" TREE "updates/peer-upstream.ko");
+	copy_fixture(folder, "gap", "host/" TREE "updates/gap-current.ko");
+	make_tree(folder, &loader);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *name = NULL;
+
+		assert_int_equal(loader_name_of_loaded(loader, cases[i].loaded, &name, &error), 0);
+		assert_string_equal(name, cases[i].name);
+	}
+}
+
 static void a_file_that_is_not_there_is_no_refusal_of_the_kernel(void **state)
 {
 	const struct folder *folder = *state;
@@ -206,21 +276,11 @@ static void else_srcversion_does(void **state)
 
 static void a_file_without_a_build_id_is_not_what_was_loaded_with_one(void **state)
 {
-	/* The head of the note: its sizes, NT_GNU_BUILD_ID (elf.h), "GNU". */
-	static const char head[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
 	const struct folder *folder = *state;
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	char *note;
 
 	folder_module(folder, MODULE, "0\n", NULL);
 	write_note(folder, MODULE, LAST);
-	copy_fixture(folder, "exporter", "file.ko");
-	assert_int_equal(fs_read(folder->fd, "file.ko", 1 << 20, &text, &size), 0);
-	note = memmem(text, size, head, sizeof(head));
-	assert_non_null(note);
-	note[8] = 0;
-	assert_int_equal(fs_write_atomic(folder->fd, "file.ko", text, size, 0644), 0);
+	copy_without_build_id(folder, "exporter", "file.ko");
 	assert_int_equal(verdict_on_file(folder), LOADED_OTHER);
 }
 
@@ -239,11 +299,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_folder_without_an_index_is_no_tree),
 		folder_test(a_tree_knows_order_and_files),
+		folder_test(absolute_links_are_the_trees_own),
 		folder_test(what_is_loaded_from_elsewhere_has_no_file),
 		folder_test(soft_dependencies_come_with_a_module),
 		folder_test(options_are_those_of_the_trees_own_folders),
 		folder_test(the_hosts_own_modules_get_the_hosts_options),
 		folder_test(no_folders_are_no_options),
+		folder_test(a_loaded_module_is_found_under_another_file_name),
 		folder_test(a_file_that_is_not_there_is_no_refusal_of_the_kernel),
 		folder_test(the_build_id_decides_where_both_have_one),
 		folder_test(a_file_without_a_build_id_is_not_what_was_loaded_with_one),
