@@ -81,6 +81,20 @@ int chase(int root_fd, const char *path, char **ret_path)
 	return chase_as(root_fd, path, false, ret_path);
 }
 
+int chase_in(int root_fd, const char *top, const char *path, char **ret_path)
+{
+	_cleanup_close_ int top_fd =
+		openat(root_fd, *top ? top : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *below = NULL;
+	int r = top_fd < 0 ? -errno : chase(top_fd, path, &below);
+
+	if (r < 0)
+		return r;
+	if (asprintf(ret_path, "%s%s%s", top, *top ? "/" : "", below) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
 #define TRIES 64 /* openat2(2): -EAGAIN when anything on the machine was renamed meanwhile */
 
 /* @path has no link: one that is there now came in between, and is -ELOOP or -ENOTDIR. */

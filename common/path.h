@@ -19,6 +19,12 @@
 int chase(int root_fd, const char *path, char **ret_path) _must_check_;
 
 /*
+ * The same where the root is the folder @top, below @root_fd or absolute ("": @root_fd itself).
+ * *ret_path begins with it.
+ */
+int chase_in(int root_fd, const char *top, const char *path, char **ret_path) _must_check_;
+
+/*
  * ---- opening below a folder that holds foreign files: openat2(2), or, where the kernel or a
  * container's filter does not have it, a walk that follows the links itself. Neither leaves the
  * folder, whatever its links.

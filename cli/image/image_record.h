@@ -16,7 +16,7 @@
 /* In the local storage the names of Slipway's images begin with it. */
 #define IMAGE_LOCAL "localhost/slipway/"
 
-/* Follows a tag; the arguments are the other image's id, and it again. */
+/* Follows a tag; the arguments are the other image's id, twice. */
 #define IMAGE_TAG_MOVED                                                                            \
 	"was moved from another image, %.12s, which is still in the storage "                      \
 	"(buildah rmi --force %.12s removes it, with other tags that it may have)"

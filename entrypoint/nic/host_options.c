@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/role/modset.h"
@@ -21,12 +22,15 @@
 /* libkmod finds the host's options here in the container. */
 #define HOST_OPTIONS_PATH OWN_FOLDER "slipway-host.conf"
 
-static const char *const option_folders[] = {
-	"etc/modprobe.d",
-	CONTRACT_NIC_HOST_ROOT "/etc/modprobe.d",
-	CONTRACT_NIC_HOST_ROOT "/usr/local/lib/modprobe.d",
-	CONTRACT_NIC_HOST_ROOT "/usr/lib/modprobe.d",
-	CONTRACT_NIC_HOST_ROOT "/lib/modprobe.d",
+/* @top: the root that links in it start from. */
+static const struct {
+	const char *top, *path;
+} option_folders[] = {
+	{ "", "etc/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "/etc/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "/usr/local/lib/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "/usr/lib/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "/lib/modprobe.d" },
 };
 
 /* ---- modprobe.d, as libkmod reads it; its own reader does not say which file has an option */
@@ -69,23 +73,16 @@ static int read_options_line(
 	return r;
 }
 
-static int read_options_file(
-	int root_fd, const char *path, struct modprobe_options *options, struct strv *notes)
+static int read_options_file(int root_fd, const char *top, const char *path,
+	struct modprobe_options *options, struct strv *notes)
 {
+	_cleanup_free_ char *real = NULL;
 	_cleanup_free_ char *text = NULL;
-	char target[PATH_MAX], real[PATH_MAX];
-	ssize_t size = readlinkat(root_fd, path, target, sizeof(target) - 1);
 	char *rest, *line;
-	int r;
+	int r = chase_in(root_fd, top, path + strlen(top), &real);
 
-	target[size < 0 ? 0 : size] = '\0';
-	/* An absolute link of the host's means a place below the host's root. */
-	if (*target != '/' || strcmp(target, "/dev/null") == 0)
-		(void) snprintf(real, sizeof(real), "%s", path);
-	else if (snprintf(real, sizeof(real), CONTRACT_NIC_HOST_ROOT "%s", target) >=
-		 (int) sizeof(real))
-		return 0;
-	r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
+	if (r == 0)
+		r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
 	if (r == -ENOENT)
 		return 0; /* leads nowhere: modprobe ignores it, too */
 	if (r < 0)
@@ -104,11 +101,15 @@ int modprobe_options_read(
 	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
+	char path[PATH_MAX];
 	int r = 0;
 
-	for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++)
-		if (fs_list(root_fd, option_folders[f], &names) == -ENOMEM)
+	for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
+		(void) snprintf(
+			path, sizeof(path), "%s%s", option_folders[f].top, option_folders[f].path);
+		if (fs_list(root_fd, path, &names) == -ENOMEM)
 			return error_set_errno(error, -ENOMEM, "modprobe options");
+	}
 	strv_sort(&names);
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		if (fnmatch("?*.conf", names.items[i], FNM_PERIOD) != 0 ||
@@ -116,13 +117,13 @@ int modprobe_options_read(
 			continue;
 		/* The first folder that has a file of that name wins. */
 		for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
-			char path[PATH_MAX];
+			const char *top = option_folders[f].top;
 
-			(void) snprintf(
-				path, sizeof(path), "%s/%s", option_folders[f], names.items[i]);
+			(void) snprintf(path, sizeof(path), "%s%s/%s", top, option_folders[f].path,
+				names.items[i]);
 			if (!fs_exists(root_fd, path))
 				continue;
-			r = read_options_file(root_fd, path, options, notes);
+			r = read_options_file(root_fd, top, path, options, notes);
 			break;
 		}
 	}

@@ -106,27 +106,26 @@ static bool is_distrusted(struct module_lookup *lookup, const char *path)
 	return true;
 }
 
-/* @real: its path without links; those of the host's tree (weak-updates) lead there. */
+/* @ret_real: its path without links; those of the host's tree (weak-updates) lead there. */
 static bool is_the_build(
-	struct module_lookup *lookup, const char *path, const char *build_id, char real[PATH_MAX])
+	struct module_lookup *lookup, const char *path, const char *build_id, char **ret_real)
 {
 	const struct role *role = lookup->action->role;
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	const char *top = module_is_of_host(lookup, path) ? role->host_root + 1 : "";
-	_cleanup_close_ int top_fd = -1;
-	_cleanup_free_ char *below = NULL;
+	_cleanup_free_ char *real = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
 
-	if (is_distrusted(lookup, path))
-		return false;
-	top_fd = openat(role->root_fd, *top ? top : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (top_fd < 0 || chase(top_fd, path + strlen(top) + (*top ? 1 : 0), &below) < 0 ||
-		snprintf(real, PATH_MAX, "%s%s%s", top, *top ? "/" : "", below) >= PATH_MAX ||
+	if (is_distrusted(lookup, path) ||
+		chase_in(role->root_fd, top, path + strlen(top), &real) < 0 ||
 		elf_module_open(role->root_fd, real, &file, &ignored) < 0)
 		return false;
 	elf_module_build_id(file, id);
-	return strcmp(id, build_id) == 0;
+	if (strcmp(id, build_id) != 0)
+		return false;
+	*ret_real = TAKE_PTR(real);
+	return true;
 }
 
 int module_find(
@@ -138,14 +137,11 @@ int module_find(
 		return r;
 	for (size_t i = 0; *build_id && i < lookup->files.count; i++) {
 		char file_name[ELF_STRUCT_NAME_SIZE];
-		char real[PATH_MAX];
 
-		if (!module_name_of_file(lookup->files.items[i], file_name, sizeof(file_name)) ||
-			strcmp(file_name, name) != 0 ||
-			!is_the_build(lookup, lookup->files.items[i], build_id, real))
-			continue;
-		*ret_path = strdup(real);
-		return *ret_path ? 0 : -ENOMEM;
+		if (module_name_of_file(lookup->files.items[i], file_name, sizeof(file_name)) &&
+			strcmp(file_name, name) == 0 &&
+			is_the_build(lookup, lookup->files.items[i], build_id, ret_path))
+			return 0;
 	}
 	return -ENOENT;
 }

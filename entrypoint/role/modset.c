@@ -56,6 +56,9 @@ struct kmod {
 #undef KMOD_MEMBER
 };
 
+/* modprobe.d(5), in their order; also where /usr is not merged. */
+static const char *const config_folders[] = { "etc/modprobe.d", "run/modprobe.d",
+	"usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d" };
 /* For one module by its file or name: modprobe.d does not count. */
 static const char *const no_config[] = { NULL };
 
@@ -107,22 +110,6 @@ static void handle_drop(struct handle *handle)
 {
 	if (handle->module)
 		(void) handle->kmod->kmod_module_unref(handle->module);
-}
-
-/* Appends the names of a list of modules, which is freed. */
-static int take_names(const struct kmod *kmod, struct kmod_list *list, struct strv *names)
-{
-	int r = 0;
-
-	for (struct kmod_list *entry = list; r == 0 && entry;
-		entry = kmod->kmod_list_next(list, entry)) {
-		_cleanup_(handle_drop) struct handle handle = { kmod,
-			kmod->kmod_module_get_module(entry) };
-
-		r = strv_push_unique(names, kmod->kmod_module_get_name(handle.module));
-	}
-	(void) kmod->kmod_module_unref_list(list);
-	return r;
 }
 
 /*
@@ -189,51 +176,85 @@ static void read_kmsg(int kmsg_fd, const char *module, char *text, size_t size)
 struct loader {
 	int root_fd;
 	char prefix[128];
-	int top_fd;       /* what its links start from; -1 for the image, whose root is ours */
 	char folder[256]; /* lib/modules/<krel> of the tree */
 	struct kmod kmod;
 	char kmod_folder[288]; /* the same for libkmod */
-	struct strv inserted;  /* what the kernel took from us */
-	struct strv visited; /* soft dependencies that were tried: they may go round in a circle */
-	int kmsg_fd;         /* the kernel's log, from the first module on; or -1 */
+	/* Modules whose files have other names, as the kernel has them and as the tree has them. */
+	struct strv renamed, file_names;
+	struct strv inserted; /* what the kernel took from us */
+	struct strv visited;  /* soft dependencies that were tried: they may go round in a circle */
+	int kmsg_fd;          /* the kernel's log, from the first module on; or -1 */
 };
+
+/*
+ * Appends the files of modprobe.d below @prefix, without links, which libkmod would follow from our
+ * root: Debian's nvidia.conf leads to /etc/alternatives, NixOS's files to /etc/static. The first
+ * folder that has a file of a name wins; a link that leads nowhere is ignored.
+ */
+static int list_config(int root_fd, const char *prefix, struct strv *paths)
+{
+	_cleanup_strv_ struct strv seen = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++) {
+		_cleanup_strv_ struct strv names = { 0 };
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "%s/%s", prefix, config_folders[i]);
+		if (fs_list(root_fd, path, &names) == -ENOMEM)
+			return -ENOMEM;
+		for (size_t k = 0; k < names.count; k++) {
+			const char *name = names.items[k];
+			_cleanup_free_ char *real = NULL;
+			int r;
+
+			if (*name == '.' ||
+				(!str_ends_with(name, ".conf") && !str_ends_with(name, ".alias")) ||
+				strv_contains(&seen, name))
+				continue;
+			(void) snprintf(path, sizeof(path), "%s/%s", config_folders[i], name);
+			r = chase_in(root_fd, prefix, path, &real);
+			if (r == -ENOMEM)
+				return r;
+			if (r == 0 && (strv_push(&seen, name) < 0 || strv_push(paths, real) < 0))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
 
 int loader_open(
 	int root_fd, const char *prefix, const char *krel, struct loader **ret, struct error *error)
 {
-	static const char *const folders[] = { "etc", "run", "usr/local/lib", "usr/lib", "lib" };
-	const char *config[ARRAY_SIZE(folders) + 1] = { NULL };
 	_cleanup_(loader_close) struct loader *loader = calloc(1, sizeof(*loader));
-	char paths[ARRAY_SIZE(folders)][160];
+	_cleanup_strv_ struct strv config = { 0 }; /* for libkmod, which knows no root */
+	_cleanup_strv_ struct strv paths = { 0 };
 	char index[PATH_MAX];
-	char top[128]; /* for libkmod, which knows no root */
-	int r;
+	char top[32] = ""; /* of what is relative to @root_fd */
+	int r = 0;
 
 	if (!loader)
 		return error_set_errno(error, -ENOMEM, "module loader");
 	loader->root_fd = root_fd;
-	loader->top_fd = -1;
 	loader->kmsg_fd = -1;
 	(void) snprintf(loader->prefix, sizeof(loader->prefix), "%s", prefix);
 	(void) snprintf(loader->folder, sizeof(loader->folder), "%s/lib/modules/%s", prefix, krel);
 	(void) snprintf(index, sizeof(index), "%s/modules.dep.bin", loader->folder);
 	if (!fs_exists(root_fd, index))
 		return error_set_errno(error, -ENOENT, "%s", index);
-	if (*prefix)
-		loader->top_fd = openat(root_fd, prefix, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*prefix && loader->top_fd < 0)
-		return error_set_errno(error, -errno, "%s", prefix);
-	if (*prefix == '/' || !*prefix)
-		(void) snprintf(top, sizeof(top), "%s", prefix);
-	else
-		(void) snprintf(top, sizeof(top), "/proc/self/fd/%d/%s", root_fd, prefix);
+	if (*prefix && *prefix != '/')
+		(void) snprintf(top, sizeof(top), "/proc/self/fd/%d/", root_fd);
 	(void) snprintf(
-		loader->kmod_folder, sizeof(loader->kmod_folder), "%s/lib/modules/%s", top, krel);
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		(void) snprintf(paths[i], sizeof(paths[i]), "%s/%s/modprobe.d", top, folders[i]);
-		config[i] = paths[i];
-	}
-	r = kmod_open(&loader->kmod, loader->kmod_folder, config, error);
+		loader->kmod_folder, sizeof(loader->kmod_folder), "%s%s", top, loader->folder);
+	for (size_t i = 0; r == 0 && !*prefix && i < ARRAY_SIZE(config_folders); i++)
+		r = strv_pushf(&config, "/%s", config_folders[i]);
+	if (r == 0 && *prefix)
+		r = list_config(root_fd, prefix, &paths);
+	for (size_t i = 0; r == 0 && i < paths.count; i++)
+		r = strv_pushf(&config, "%s%s", top, paths.items[i]);
+	if (r < 0)
+		return error_set_errno(error, r, "module loader");
+	r = kmod_open(&loader->kmod, loader->kmod_folder,
+		config.count ? (const char *const *) config.items : no_config, error);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(loader);
@@ -247,9 +268,10 @@ void loader_close(struct loader **loader)
 	if (!closing)
 		return;
 	kmod_close(&closing->kmod);
+	strv_free(&closing->renamed);
+	strv_free(&closing->file_names);
 	strv_free(&closing->inserted);
 	strv_free(&closing->visited);
-	cleanup_close(&closing->top_fd);
 	cleanup_close(&closing->kmsg_fd);
 	free(closing);
 }
@@ -259,11 +281,60 @@ static int has_no_module(const struct loader *loader, const char *name, struct e
 	return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
 }
 
+const char *loader_file_name(const struct loader *loader, const char *name)
+{
+	for (size_t i = 0; i < loader->renamed.count; i++)
+		if (strcmp(loader->renamed.items[i], name) == 0)
+			return loader->file_names.items[i];
+	return name;
+}
+
+static const char *kernels_name(const struct loader *loader, const char *file_name)
+{
+	for (size_t i = 0; i < loader->renamed.count; i++)
+		if (strcmp(loader->file_names.items[i], file_name) == 0)
+			return loader->renamed.items[i];
+	return file_name;
+}
+
+int loader_rename(
+	struct loader *loader, const char *name, const char *file_name, struct error *error)
+{
+	for (size_t i = 0; i < loader->renamed.count; i++)
+		if (strcmp(loader->renamed.items[i], name) == 0) {
+			strv_remove(&loader->renamed, i);
+			strv_remove(&loader->file_names, i);
+			break;
+		}
+	if (strv_push(&loader->file_names, file_name) < 0 || strv_push(&loader->renamed, name) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
+}
+
+/* Appends the names of a list of modules, which is freed. */
+static int take_names(const struct loader *loader, struct kmod_list *list, struct strv *names)
+{
+	const struct kmod *kmod = &loader->kmod;
+	int r = 0;
+
+	for (struct kmod_list *entry = list; r == 0 && entry;
+		entry = kmod->kmod_list_next(list, entry)) {
+		_cleanup_(handle_drop) struct handle handle = { kmod,
+			kmod->kmod_module_get_module(entry) };
+
+		r = strv_push_unique(
+			names, kernels_name(loader, kmod->kmod_module_get_name(handle.module)));
+	}
+	(void) kmod->kmod_module_unref_list(list);
+	return r;
+}
+
 /* Also of a name that the tree does not have. */
 static int find_module(
 	const struct loader *loader, const char *name, struct handle *ret, struct error *error)
 {
-	int r = loader->kmod.kmod_module_new_from_name(loader->kmod.context, name, &ret->module);
+	int r = loader->kmod.kmod_module_new_from_name(
+		loader->kmod.context, loader_file_name(loader, name), &ret->module);
 
 	ret->kmod = &loader->kmod;
 	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
@@ -280,8 +351,8 @@ static int find_soft(const struct loader *loader, struct kmod_module *module, st
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	r = take_names(&loader->kmod, pre, before);
-	r_post = take_names(&loader->kmod, post, after);
+	r = take_names(loader, pre, before);
+	r_post = take_names(loader, post, after);
 	return r < 0 ? r : r_post;
 }
 
@@ -298,9 +369,10 @@ static int resolve(const struct loader *loader, const char *name, bool soft, str
 		return r;
 	if (!kmod->kmod_module_get_path(handle.module) && !sysmodule_exists(loader->root_fd, name))
 		return has_no_module(loader, name, error);
-	r = take_names(kmod, kmod->kmod_module_get_dependencies(handle.module), names);
+	r = take_names(loader, kmod->kmod_module_get_dependencies(handle.module), names);
 	if (r == 0)
-		r = strv_push_unique(names, kmod->kmod_module_get_name(handle.module));
+		r = strv_push_unique(
+			names, kernels_name(loader, kmod->kmod_module_get_name(handle.module)));
 	if (r == 0 && soft)
 		r = find_soft(loader, handle.module, &more, &more);
 	if (r < 0)
@@ -326,21 +398,23 @@ int loader_resolve_all(
 	return resolve(loader, name, true, names, error);
 }
 
-/* The path of the tree's file @name, which begins below its folder, as a new string. */
+/*
+ * @listed: a file as modules.dep has it, relative to the tree's folder, or absolute where
+ * depmod.conf has an "external" folder.
+ */
 static int find_file(
-	const struct loader *loader, const char *name, char **ret_path, struct error *error)
+	const struct loader *loader, const char *listed, char **ret_path, struct error *error)
 {
-	_cleanup_free_ char *real = NULL;
 	char path[PATH_MAX];
-	int r = 0;
+	int r;
 
-	(void) snprintf(path, sizeof(path), "%s/%s", loader->folder, name);
-	if (loader->top_fd >= 0)
-		r = chase(loader->top_fd, path + strlen(loader->prefix), &real);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (real)
-		(void) snprintf(path, sizeof(path), "%s/%s", loader->prefix, real);
+	(void) snprintf(path, sizeof(path), "%s%s%s", *listed == '/' ? "" : loader->folder,
+		*listed == '/' ? "" : "/", listed);
+	if (*loader->prefix) {
+		r = chase_in(loader->root_fd, loader->prefix,
+			*listed == '/' ? path : path + strlen(loader->prefix), ret_path);
+		return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+	}
 	*ret_path = strdup(path);
 	return *ret_path ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
 }
@@ -349,6 +423,7 @@ int loader_file(struct loader *loader, const char *name, char **ret_path, struct
 {
 	_cleanup_(handle_drop) struct handle handle = { 0 };
 	int r = find_module(loader, name, &handle, error);
+	size_t length = strlen(loader->kmod_folder);
 	const char *path;
 
 	if (r < 0)
@@ -358,20 +433,33 @@ int loader_file(struct loader *loader, const char *name, char **ret_path, struct
 		return error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name);
 	if (!path)
 		return has_no_module(loader, name, error);
-	return find_file(loader, path + strlen(loader->kmod_folder) + 1, ret_path, error);
+	if (strncmp(path, loader->kmod_folder, length) == 0 && path[length] == '/')
+		path += length + 1;
+	return find_file(loader, path, ret_path, error);
 }
 
 int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
 {
-	_cleanup_(handle_drop) struct handle handle = { 0 };
-	int r = find_module(loader, name, &handle, error);
-	const char *options;
+	_cleanup_(handle_drop) struct handle file = { 0 };
+	_cleanup_(handle_drop) struct handle module = { .kmod = &loader->kmod };
+	const char *options[2] = { NULL };
+	int r = find_module(loader, name, &file, error);
 
 	if (r < 0)
 		return r;
-	options = loader->kmod.kmod_module_get_options(handle.module);
-	*ret_options = strdup(options ? options : "");
-	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+	options[0] = loader->kmod.kmod_module_get_options(file.module);
+	/* An install command passes those of the module on ($CMDLINE_OPTS of modprobe.d(5)). */
+	if (strcmp(loader_file_name(loader, name), name) != 0) {
+		r = loader->kmod.kmod_module_new_from_name(
+			loader->kmod.context, name, &module.module);
+		if (r < 0)
+			return error_set_errno(error, r, "%s: module %s", loader->folder, name);
+		options[1] = loader->kmod.kmod_module_get_options(module.module);
+	}
+	if (asprintf(ret_options, "%s%s%s", options[0] ? options[0] : "",
+		    options[0] && options[1] ? " " : "", options[1] ? options[1] : "") < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
 }
 
 int loader_elf(
@@ -407,47 +495,84 @@ int loader_compare(struct loader *loader, const char *name, enum loaded *ret, st
 	return r;
 }
 
-int loader_name_of_loaded(
-	struct loader *loader, const char *name, char **ret_name, struct error *error)
+/* Debian's nvidia-current-uvm for nvidia_uvm: it begins and ends as the module does. */
+static bool may_be_of(const char *file_name, const struct strv *modules)
 {
-	_cleanup_(handle_drop) struct handle handle = { 0 };
+	for (size_t i = 0; i < modules->count; i++) {
+		size_t word = strcspn(modules->items[i], "_");
+
+		if (strncmp(file_name, modules->items[i], word) == 0 &&
+			str_ends_with(file_name, modules->items[i] + word))
+			return true;
+	}
+	return false;
+}
+
+/* The tree's file @listed is @file_name.ko: of which of @missing? The loaded build is the last. */
+static int rename_to(struct loader *loader, const char *listed, const char *file_name,
+	struct strv *missing, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	_cleanup_free_ char *path = NULL;
+	const char *name;
+	int r = find_file(loader, listed, &path, error);
+
+	if (r == 0)
+		r = elf_module_open_brief(loader->root_fd, path, &file, error);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* it cannot be loaded, whatever it is */
+	name = elf_module_name(file);
+	for (size_t i = 0; name && i < missing->count; i++) {
+		bool same;
+
+		if (strcmp(missing->items[i], name) != 0)
+			continue;
+		same = loaded_compare(loader->root_fd, name, file) == LOADED_SAME;
+		if (same || loader_file_name(loader, missing->items[i]) == missing->items[i])
+			r = loader_rename(loader, name, file_name, error);
+		if (same)
+			strv_remove(missing, i);
+		break;
+	}
+	return r;
+}
+
+int loader_find_renamed(struct loader *loader, const struct strv *loaded, struct error *error)
+{
+	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_free_ char *index = NULL;
 	char path[PATH_MAX];
-	char found[128];
-	char *rest = NULL;
-	int r = find_module(loader, name, &handle, error);
+	char *rest;
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	(void) snprintf(found, sizeof(found), "%s", name);
+	for (size_t i = 0; i < loaded->count; i++) {
+		_cleanup_(handle_drop) struct handle handle = { 0 };
+
+		r = find_module(loader, loaded->items[i], &handle, error);
+		if (r < 0)
+			return r;
+		if (!loader->kmod.kmod_module_get_path(handle.module) &&
+			strv_push(&missing, loaded->items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", loaded->items[i]);
+	}
 	(void) snprintf(path, sizeof(path), "%s/modules.dep", loader->folder);
-	/* Only files whose names begin alike are opened: a tree has thousands. */
-	if (!loader->kmod.kmod_module_get_path(handle.module) &&
-		fs_read(loader->root_fd, path, INDEX_LIMIT, &index, NULL) == 0)
-		rest = index;
-	for (char *line; (line = strsep(&rest, "\n"));) {
-		_cleanup_(elf_module_close) struct elf_module *file = NULL;
-		_cleanup_free_ char *real = NULL;
-		char file_name[sizeof(found)];
-		struct error ignored;
-		bool same;
+	if (missing.count)
+		r = fs_read(loader->root_fd, path, INDEX_LIMIT, &index, NULL);
+	if (r == -ENOMEM)
+		return error_set_errno(error, r, "%s", path);
+	rest = index;
+	for (char *line; missing.count && (line = strsep(&rest, "\n"));) {
+		char file_name[ELF_STRUCT_NAME_SIZE];
 
 		line[strcspn(line, ":")] = '\0';
 		if (!module_name_of_file(line, file_name, sizeof(file_name)) ||
-			strncmp(file_name, name, strcspn(name, "_")) != 0)
+			!may_be_of(file_name, &missing))
 			continue;
-		if (find_file(loader, line, &real, &ignored) < 0 ||
-			elf_module_open_brief(loader->root_fd, real, &file, &ignored) < 0 ||
-			!elf_module_name(file) || strcmp(elf_module_name(file), name) != 0)
-			continue;
-		same = loaded_compare(loader->root_fd, name, file) == LOADED_SAME;
-		if (same || strcmp(found, name) == 0)
-			(void) snprintf(found, sizeof(found), "%s", file_name);
-		if (same)
-			break;
+		r = rename_to(loader, line, file_name, &missing, error);
+		if (r < 0)
+			return r;
 	}
-	*ret_name = strdup(found);
-	return *ret_name ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
 }
 
 /* ---- loading */
@@ -625,6 +750,7 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 {
 	struct insertion insertion = { .root_fd = loader->root_fd, .name = name };
 	_cleanup_(handle_drop) struct handle handle = { 0 };
+	_cleanup_free_ char *options = NULL;
 	_cleanup_free_ char *path = NULL; /* libkmod would follow links from our root */
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv after = { 0 };
@@ -639,12 +765,15 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 	r = loader_file(loader, name, &path, error);
 	if (!path)
 		return r;
+	r = loader_options(loader, name, &options, error);
+	if (r < 0)
+		return r;
 	insertion.path = path;
-	insertion.options = loader->kmod.kmod_module_get_options(handle.module);
+	insertion.options = options;
 	if (find_soft(loader, handle.module, &before, &after) < 0 ||
 		load_soft(loader, worker, &before) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	r = loader->top_fd < 0
+	r = !*loader->prefix
 		    ? insert(&handle, -1, &insertion, &loader->kmsg_fd, worker, reason, error)
 		    : insert_path(&insertion, &loader->kmsg_fd, worker, reason, error);
 	if (r < 0)

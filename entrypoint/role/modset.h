@@ -24,9 +24,9 @@ struct loader;
 /*
  * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel.
  * Options are those of the modprobe.d folders of the same top: the host's own driver, when it comes
- * back, gets the host's options, not the container's. Links among the files mean what they mean to
- * a process with that root: weak-updates is full of absolute ones. -ENOENT: no such tree (its
- * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
+ * back, gets the host's options, not the container's. Links among modules and options mean what
+ * they mean to a process with that root: weak-updates of Enterprise Linux is full of absolute ones.
+ * -ENOENT: no such tree (its modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
 	struct error *error) _must_check_;
@@ -72,13 +72,18 @@ int loader_parameters(struct loader *loader, const char *module, struct paramete
 	struct error *error) _must_check_;
 
 /*
- * The name by which the tree has the loaded module @name, a new string: @name itself, or where no
- * file has that name, the file's of the module that calls itself so, the loaded build if it is
- * there. Debian installs nvidia.ko as nvidia-current.ko, and its modprobe.d has an install command
- * for nvidia; options are those of nvidia-current. @name, too, when the tree has none.
+ * Debian installs nvidia.ko as nvidia-current.ko, and modprobe.d has an install command for nvidia.
+ * Finds such files of the @loaded modules that no file is named after: those whose modinfo has the
+ * module's name (kernels since 4.14), the loaded build if it is among them. From then on the loader
+ * knows the modules by their own names, and gives them the options of both.
  */
-int loader_name_of_loaded(
-	struct loader *loader, const char *name, char **ret_name, struct error *error) _must_check_;
+int loader_find_renamed(
+	struct loader *loader, const struct strv *loaded, struct error *error) _must_check_;
+/* The same for one that was found before: @file_name is without ".ko", with '_'. */
+int loader_rename(struct loader *loader, const char *name, const char *file_name,
+	struct error *error) _must_check_;
+/* Borrowed: @name itself, if its file was not found under another. */
+const char *loader_file_name(const struct loader *loader, const char *name);
 
 /* ---- one module */
 
@@ -159,8 +164,8 @@ bool role_has_loaded(const struct role *role);
 /*
  * STEP_WORKER: when a module of the image is loaded in another build, or with other parameters,
  * unloads all that the image replaces. Otherwise they stay: a previous run of the container loaded
- * them. The names of another driver's, by which the host's tree has them, go to
- * <state_folder>/<role>.replaced before the first goes.
+ * them. The names of another driver's go to <state_folder>/<role>.replaced before the first goes,
+ * "nvidia nvidia_current" where the host's tree has it in a file of another name.
  */
 int role_unload_conflicting(struct action *action);
 /*

@@ -60,26 +60,33 @@ static int unload_refused(struct action *action, int code)
 
 /*
  * Loads modules again, last gone first: those of the image's set from @own, where that is not NULL,
- * all others from the host's tree. One that no tree has (another OFED's own, for one, or one that
- * came out of a container) is reported and skipped: the others are worth having.
+ * all others from the host's tree, which is opened when *@host is NULL. One that no tree has
+ * (another OFED's own, for one, or one that came out of a container) is reported and skipped: the
+ * others are worth having. @removed: names, each perhaps with that of its file on the host.
  */
 static int load_again(const struct role *role, struct worker *worker, struct loader *own,
-	const struct strv *removed, struct error *error)
+	struct loader **host, const struct strv *removed, struct error *error)
 {
-	_cleanup_(loader_close) struct loader *host = NULL;
 	int first_failure = 0;
 
 	for (size_t i = removed->count; i-- > 0;) {
-		const char *name = removed->items[i];
-		bool is_own = own && strv_contains(&role->driver_modules, name);
+		_cleanup_strv_ struct strv names = { 0 };
 		enum reason reason = REASON_NONE;
+		const char *name;
 		struct error why = { 0 };
+		bool is_own;
 		int r = 0;
 
-		if (!is_own && !host)
-			r = loader_open(role->root_fd, role->host_root, role->krel, &host, &why);
+		if (strv_split(&names, removed->items[i], " ") < 0)
+			return error_set_errno(error, -ENOMEM, "%s", removed->items[i]);
+		name = names.count ? names.items[0] : "";
+		is_own = own && strv_contains(&role->driver_modules, name);
+		if (!is_own && !*host)
+			r = loader_open(role->root_fd, role->host_root, role->krel, host, &why);
+		if (r == 0 && !is_own && names.count == 2)
+			r = loader_rename(*host, name, names.items[1], &why);
 		if (r == 0)
-			r = loader_load(is_own ? own : host, worker, name, &reason, &why);
+			r = loader_load(is_own ? own : *host, worker, name, &reason, &why);
 		if (r < 0)
 			worker_report(worker, WORKER_NOTE, 0, "%s could not be reloaded: %s", name,
 				why.text);
@@ -91,34 +98,12 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 	return first_failure;
 }
 
-/* Appends the names by which the host's tree has the @loaded modules, one for each. */
-static int push_host_names(
-	const struct role *role, const struct strv *loaded, struct strv *names, struct error *error)
-{
-	_cleanup_(loader_close) struct loader *host = NULL;
-	struct error no_tree;
-	int r = loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree);
-	bool has_tree = r == 0;
-
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "%s", no_tree.text);
-	for (size_t i = 0; i < loaded->count; i++) {
-		_cleanup_free_ char *name = NULL;
-
-		r = has_tree ? loader_name_of_loaded(host, loaded->items[i], &name, error) : 0;
-		if (r < 0)
-			return r;
-		if (strv_push(names, name ? name : loaded->items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", loaded->items[i]);
-	}
-	return 0;
-}
-
 /*
  * When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
- * @ours: what was loaded of the image's set was the image's.
+ * @ours: what was loaded of the image's set was the image's. @host: as load_again() has it.
  */
-static int take_back(struct action *action, bool ours, const struct strv *removed, int code)
+static int take_back(struct action *action, bool ours, struct loader **host,
+	const struct strv *removed, int code)
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *own = NULL;
@@ -128,11 +113,34 @@ static int take_back(struct action *action, bool ours, const struct strv *remove
 	if (ours && removed->count)
 		r = loader_open(role->root_fd, "", role->krel, &own, &again);
 	if (r == 0)
-		r = load_again(role, action->worker, own, removed, &again);
+		r = load_again(role, action->worker, own, host, removed, &again);
 	if (r < 0)
 		worker_report(action->worker, WORKER_NOTE, 0,
 			"not all modules could be reloaded: %s", again.text);
 	return unload_refused(action, code);
+}
+
+/* What role_reload_replaced() will load: each name, and that of its file where it is another. */
+static int write_replaced(
+	const struct role *role, struct loader *host, const struct strv *order, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_strv_ struct strv earlier = { 0 };
+	/* The list of a previous run names the node's own driver: it stays. */
+	int r = read_list(role, LIST_REPLACED, &earlier, error);
+
+	if (r != -ENOENT)
+		return r;
+	for (size_t i = 0; i < order->count; i++) {
+		const char *name = order->items[i];
+		const char *file_name = host ? loader_file_name(host, name) : name;
+
+		r = strcmp(file_name, name) == 0 ? strv_push(&lines, name)
+						 : strv_pushf(&lines, "%s %s", name, file_name);
+		if (r < 0)
+			return error_set_errno(error, r, "%s", name);
+	}
+	return role_list_write(role, LIST_REPLACED, &lines, error);
 }
 
 bool role_has_loaded(const struct role *role)
@@ -147,13 +155,12 @@ int role_unload_conflicting(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
-	_cleanup_strv_ struct strv earlier = { 0 };
+	_cleanup_(loader_close) struct loader *host = NULL;
 	_cleanup_strv_ struct strv present = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
-	_cleanup_strv_ struct strv names = { 0 }; /* the same as the host's tree has them */
-	_cleanup_strv_ struct strv gone = { 0 };  /* the removed ones of these */
 	const struct unload unload = unload_of(role, &present);
+	struct error no_tree;
 	bool changed = false; /* they are the image's own, loaded with other parameters */
 	char foreign[64] = "";
 	int r;
@@ -173,29 +180,22 @@ int role_unload_conflicting(struct action *action)
 	r = unload_order(&unload, action->worker, &order, &action->error);
 	if (r < 0)
 		return unload_refused(action, r);
-	if (!changed) {
-		r = push_host_names(role, &order, &names, &action->error);
-		if (r < 0)
-			return action_reason(action, REASON_INTERNAL, r);
-		/* The list of a previous run names the node's own driver: it stays. */
-		r = read_list(role, LIST_REPLACED, &earlier, &action->error);
-		if (r == -ENOENT)
-			r = role_list_write(role, LIST_REPLACED, &names, &action->error);
-		if (r < 0)
-			return action_reason(action, REASON_MOUNT_FAILED, r);
-	}
+	/* While they are loaded it can be told which files they came from. */
+	if (loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree) == 0)
+		r = loader_find_renamed(host, &order, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	r = changed ? 0 : write_replaced(role, host, &order, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	if (r == 0)
-		return 0;
-	for (size_t i = 0; i < names.count; i++)
-		if (strv_contains(&removed, order.items[i]) && strv_push(&gone, names.items[i]) < 0)
-			return action_reason(action, REASON_INTERNAL, -ENOMEM);
-	return take_back(action, changed, changed ? &removed : &gone, r);
+	return r < 0 ? take_back(action, changed, &host, &removed, r) : 0;
 }
 
 int role_reload_replaced(struct action *action)
 {
 	const struct role *role = action->role;
+	_cleanup_(loader_close) struct loader *host = NULL;
 	_cleanup_strv_ struct strv replaced = { 0 };
 	int r;
 
@@ -208,7 +208,7 @@ int role_reload_replaced(struct action *action)
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = load_again(role, action->worker, NULL, &replaced, &action->error);
+		r = load_again(role, action->worker, NULL, &host, &replaced, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_LOAD_FAILED, r);
 	role_list_remove(role, LIST_REPLACED);
@@ -315,6 +315,7 @@ int role_unload(struct action *action)
 {
 	const struct role *role = action->role;
 	const struct unload unload = unload_of(role, &role->driver_modules);
+	_cleanup_(loader_close) struct loader *host = NULL;
 	_cleanup_strv_ struct strv dependencies = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	bool progress = true;
@@ -324,7 +325,7 @@ int role_unload(struct action *action)
 		return action_reason(action, REASON_INTERNAL, r);
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
 	if (r < 0)
-		return take_back(action, true, &removed, r);
+		return take_back(action, true, &host, &removed, r);
 	/* One by one: one that is used by others by now stays, and is theirs. */
 	while (progress) {
 		progress = false;

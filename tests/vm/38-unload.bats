@@ -64,8 +64,10 @@ done
 mv "$updates/nvidia-current-uvm.ko" /root
 ln -s /root/nvidia-current-uvm.ko "$updates"
 depmod
-# busybox's shell would take its own modprobe.
-cat >/etc/modprobe.d/own.conf <<'OWN'
+# update-alternatives makes the link. busybox's shell would take its own modprobe.
+mkdir /etc/alternatives
+ln -s /etc/alternatives/own /etc/modprobe.d/own.conf
+cat >/etc/alternatives/own <<'OWN'
 options nvidia-current NVreg_EnableStreamMemOPs=1
 install nvidia /usr/sbin/modprobe -i nvidia-current $CMDLINE_OPTS
 install nvidia-uvm /usr/sbin/modprobe nvidia ; /usr/sbin/modprobe -i nvidia-current-uvm $CMDLINE_OPTS

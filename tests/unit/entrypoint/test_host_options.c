@@ -59,7 +59,9 @@ static void test_options_behind_links(void **state)
 	folder_write_text(folder, "host/srv/real.conf", "options mlx5_core a=1\n");
 	folder_write_text(folder, "host/usr/lib/modprobe.d/off.conf", "options mlx5_core off=1\n");
 	folder_subfolder(folder, "host/etc/modprobe.d");
-	link_to(folder, "host/etc/modprobe.d/far.conf", "/srv/real.conf");
+	folder_subfolder(folder, "host/etc/alternatives");
+	link_to(folder, "host/etc/modprobe.d/far.conf", "/etc/alternatives/far");
+	link_to(folder, "host/etc/alternatives/far", "/srv/real.conf");
 	link_to(folder, "host/etc/modprobe.d/lost.conf", "/srv/nowhere.conf");
 	link_to(folder, "host/etc/modprobe.d/off.conf", "/dev/null");
 	folder_write_text(folder, "host/etc/modprobe.d/bad.conf", "options mlx5_core b=\"1\n");

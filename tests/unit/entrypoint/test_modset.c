@@ -156,7 +156,19 @@ static void the_hosts_own_modules_get_the_hosts_options(void **state)
 
 	folder_write_text(folder, "etc/modprobe.d/slipway.conf", "options ib_umad ours=1\n");
 	folder_write_text(folder, "host/usr/lib/modprobe.d/own.conf", "options ib_umad own=1\n");
+	folder_write_text(folder, "host/etc/modprobe.d/other.conf", "");
 	expect_options(folder, "ib_umad", "own=1");
+	/* Debian's update-alternatives makes such links, one after another. */
+	assert_int_equal(symlinkat("/etc/alternatives/options", folder->fd,
+				 "host/etc/modprobe.d/nvidia.conf"),
+		0);
+	folder_write_text(folder, "host/etc/nvidia/options.conf", "options ib_umad linked=1\n");
+	folder_write_text(folder, "host/etc/alternatives/other", "");
+	assert_int_equal(
+		symlinkat("/etc/nvidia/options.conf", folder->fd, "host/etc/alternatives/options"),
+		0);
+	folder_write_text(folder, "host/usr/lib/modprobe.d/nvidia.conf", "options ib_umad not=1\n");
+	expect_options(folder, "ib_umad", "linked=1 own=1");
 }
 
 static void no_folders_are_no_options(void **state)
@@ -207,32 +219,50 @@ static void copy_without_build_id(const struct folder *folder, const char *fixtu
 static void a_loaded_module_is_found_under_another_file_name(void **state)
 {
 	static const struct {
-		const char *loaded, *name;
+		char *loaded;
+		const char *file_name;
 	} cases[] = {
 		{ "mlx5_core", "mlx5_core" },
-		{ "peer", "peer_tesla" },
+		{ "ib_uverbs", "ib_current_uverbs" },
+		{ "peer", "peer_tesla" }, /* the loaded one of three builds */
 		{ "gap", "gap_current" }, /* another build by now */
 		{ "tainted", "tainted" },
 	};
 	const struct folder *folder = *state;
 	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_strv_ struct strv loaded = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *options = NULL;
+	_cleanup_free_ char *path = NULL;
 	struct error error = { 0 };
 
-	folder_module(folder, "peer", "0\n", NULL);
-	write_note(folder, "peer", LAST);
-	folder_module(folder, "gap", "0\n", NULL);
-	write_note(folder, "gap", LAST + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		folder_module(folder, cases[i].loaded, "0\n", NULL);
+		write_note(folder, cases[i].loaded, LAST + (cases[i].loaded[0] == 'g'));
+		assert_int_equal(strv_push(&loaded, cases[i].loaded), 0);
+	}
 	copy_without_build_id(folder, "peer", "host/" TREE "updates/peer-current.ko");
 	copy_fixture(folder, "peer", "host/" TREE "updates/peer-tesla.ko");
 	copy_without_build_id(folder, "peer", "host/" TREE "updates/peer-upstream.ko");
 	copy_fixture(folder, "gap", "host/" TREE "updates/gap-current.ko");
-	make_tree(folder, &loader);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		_cleanup_free_ char *name = NULL;
+	copy_fixture(folder, "exporter", "host/" TREE "updates/ib-current-uverbs.ko");
+	copy_fixture(folder, "peer", "host/" TREE "updates/mlx5-core.ko");
+	folder_write_text(folder, "host/etc/modprobe.d/a.conf",
+		"options peer of_module=1\noptions peer-tesla of_file=1\n");
+	run_depmod(folder, "host");
+	assert_int_equal(loader_open(folder->fd, "host", KREL, &loader, &error), 0);
+	assert_int_equal(loader_find_renamed(loader, &loaded, &error), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(loader_file_name(loader, cases[i].loaded), cases[i].file_name);
 
-		assert_int_equal(loader_name_of_loaded(loader, cases[i].loaded, &name, &error), 0);
-		assert_string_equal(name, cases[i].name);
-	}
+	assert_int_equal(loader_resolve(loader, "peer", &names, &error), 0);
+	assert_int_equal(names.count, 2);
+	assert_string_equal(names.items[0], "ib_uverbs");
+	assert_string_equal(names.items[1], "peer");
+	assert_int_equal(loader_file(loader, "peer", &path, &error), 0);
+	assert_string_equal(path, "host/" TREE "updates/peer-tesla.ko");
+	assert_int_equal(loader_options(loader, "peer", &options, &error), 0);
+	assert_string_equal(options, "of_file=1 of_module=1");
 }
 
 static void a_file_that_is_not_there_is_no_refusal_of_the_kernel(void **state)
