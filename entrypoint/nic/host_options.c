@@ -85,7 +85,7 @@ static int read_options_file(int root_fd, const char *top, const char *path,
 		r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
 	if (r == -ENOENT)
 		return 0; /* leads nowhere: modprobe ignores it, too */
-	if (r < 0)
+	if (!text)
 		return strv_pushf(notes, "/%s cannot be read, so its options are not used: %s",
 			path, strerror(-r));
 	for (char *at = text; (at = strstr(at, "\\\n"));)

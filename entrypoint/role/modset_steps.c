@@ -120,7 +120,7 @@ static int take_back(struct action *action, bool ours, struct loader **host,
 	return unload_refused(action, code);
 }
 
-/* What role_reload_replaced() will load: each name, and that of its file where it is another. */
+/* The list for role_reload_replaced(): names, each with that of its file where it is another. */
 static int write_replaced(
 	const struct role *role, struct loader *host, const struct strv *order, struct error *error)
 {
