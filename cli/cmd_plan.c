@@ -131,7 +131,8 @@ const struct option_table plan_options = {
 	.verb = "plan",
 	.usage = "Usage: slipway plan --nodes FILE|- [--ahead] --ofed-version V[=SRC] "
 		 "--nvidia-version V[=SRC] [options] [-- OPTION…]\n"
-		 "       slipway plan --kernel KREL … [options] [-- OPTION…]\n"
+		 "       slipway plan --kernel KREL … --ofed-version V[=SRC]|--nvidia-version "
+		 "V[=SRC] [options] [-- OPTION…]\n"
 		 "\n"
 		 "Prints which images the GPU operator and the network operator will ask for on "
 		 "the nodes of a\n"

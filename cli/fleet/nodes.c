@@ -184,6 +184,9 @@ static int read_list(json_object *root, struct pools *pools, struct error *error
 		bool is_node = strcmp(*kind ? kind : text_of(root, "kind"),
 				       *kind ? "Node" : "NodeList") == 0;
 
+		if (!is_node && !*kind)
+			return error_set(error, -EBADMSG,
+				"item %zu has no kind, and the list is no NodeList", i);
 		if (!is_node)
 			return error_set(
 				error, -EBADMSG, "item %zu is a \"%s\", not a Node", i, kind);

@@ -261,6 +261,8 @@ END
     echo '{"kind": "List", "items": [{"kind": "Pod"}]}' >"$BATS_TEST_TMPDIR/pods.json"
     run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/pods.json" --nvidia-version 580.1
     says 'item 0 is a "Pod", not a Node'
+    run_slipway 12 plan --nodes - --nvidia-version 580.1 <<<'{"kind": "List", "items": [{"metadata": {}}]}'
+    says "item 0 has no kind, and the list is no NodeList"
     { node a 6.1.0-50-amd64 amd64; node b 6.1.0-50-amd64 amd64; } >"$BATS_TEST_TMPDIR/two.json"
     run_slipway 12 plan --nodes "$BATS_TEST_TMPDIR/two.json" --nvidia-version 580.1
     says "more follows the first JSON value"

@@ -100,10 +100,11 @@ driver_image() {
 
 # Makes the guest, and one disk with all images for every file of driver tests.
 use_drivers() {
-    [ -f "$images_folder/images.json" ] || {
-        echo "no images in $images_folder: run make images" >&2
+    # Quickstart makes the first two only.
+    if [ ! -f "$images_folder/images.json" ] || [ ! -f "$images_folder/other/nic.oci.tar" ]; then
+        echo "the images of the tests are not in $images_folder: run make images" >&2
         return 1
-    }
+    fi
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/drivers.ext4
     export VM_IMAGES
