@@ -86,12 +86,14 @@ int chase_in(int root_fd, const char *top, const char *path, char **ret_path)
 	_cleanup_close_ int top_fd =
 		openat(root_fd, *top ? top : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *below = NULL;
+	char *whole;
 	int r = top_fd < 0 ? -errno : chase(top_fd, path, &below);
 
 	if (r < 0)
 		return r;
-	if (asprintf(ret_path, "%s%s%s", top, *top ? "/" : "", below) < 0)
+	if (asprintf(&whole, "%s%s%s", top, *top ? "/" : "", below) < 0)
 		return -ENOMEM;
+	*ret_path = whole;
 	return 0;
 }
 

@@ -6,31 +6,26 @@
  * option that our module does not know is left out with a note, as the kernel would do.
  */
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <string.h>
 
 #include "common/fs.h"
-#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
+#include "entrypoint/role/modprobe_d.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"
-#define FILE_LIMIT (1UL << 20)
 
 /* libkmod finds the host's options here in the container. */
 #define HOST_OPTIONS_PATH OWN_FOLDER "slipway-host.conf"
 
-/* @top: the root that links in it start from. */
-static const struct {
-	const char *top, *path;
-} option_folders[] = {
+static const struct modprobe_folder option_folders[] = {
 	{ "", "etc/modprobe.d" },
-	{ CONTRACT_NIC_HOST_ROOT, "/etc/modprobe.d" },
-	{ CONTRACT_NIC_HOST_ROOT, "/usr/local/lib/modprobe.d" },
-	{ CONTRACT_NIC_HOST_ROOT, "/usr/lib/modprobe.d" },
-	{ CONTRACT_NIC_HOST_ROOT, "/lib/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "etc/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "usr/local/lib/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "usr/lib/modprobe.d" },
+	{ CONTRACT_NIC_HOST_ROOT, "lib/modprobe.d" },
 };
 
 /* ---- modprobe.d, as libkmod reads it; its own reader does not say which file has an option */
@@ -73,60 +68,35 @@ static int read_options_line(
 	return r;
 }
 
-static int read_options_file(int root_fd, const char *top, const char *path,
-	struct modprobe_options *options, struct strv *notes)
-{
-	_cleanup_free_ char *real = NULL;
-	_cleanup_free_ char *text = NULL;
-	char *rest, *line;
-	int r = chase_in(root_fd, top, path + strlen(top), &real);
+struct reading {
+	struct modprobe_options *options;
+	struct strv *notes;
+};
 
-	if (r == 0)
-		r = fs_read(root_fd, real, FILE_LIMIT, &text, NULL);
-	if (r == -ENOENT)
-		return 0; /* leads nowhere: modprobe ignores it, too */
+static int read_options_file(void *data, const char *path, char *text, int r)
+{
+	const struct reading *reading = data;
+	char *rest = text;
+	char *line;
+
 	if (!text)
-		return strv_pushf(notes, "/%s cannot be read, so its options are not used: %s",
-			path, strerror(-r));
+		return strv_pushf(reading->notes,
+			"/%s cannot be read, so its options are not used: %s", path, strerror(-r));
 	for (char *at = text; (at = strstr(at, "\\\n"));)
 		memset(at, ' ', 2);
-	rest = text;
 	while (r == 0 && (line = strsep(&rest, "\n")))
 		if (line[strspn(line, blanks)] != '#')
-			r = read_options_line(path, line, options, notes);
+			r = read_options_line(path, line, reading->options, reading->notes);
 	return r;
 }
 
 int modprobe_options_read(
 	int root_fd, struct modprobe_options *options, struct strv *notes, struct error *error)
 {
-	_cleanup_strv_ struct strv names = { 0 };
-	char path[PATH_MAX];
-	int r = 0;
+	struct reading reading = { options, notes };
+	int r = modprobe_d_read(
+		root_fd, option_folders, ARRAY_SIZE(option_folders), read_options_file, &reading);
 
-	for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
-		(void) snprintf(
-			path, sizeof(path), "%s%s", option_folders[f].top, option_folders[f].path);
-		if (fs_list(root_fd, path, &names) == -ENOMEM)
-			return error_set_errno(error, -ENOMEM, "modprobe options");
-	}
-	strv_sort(&names);
-	for (size_t i = 0; r == 0 && i < names.count; i++) {
-		if (fnmatch("?*.conf", names.items[i], FNM_PERIOD) != 0 ||
-			(i && strcmp(names.items[i - 1], names.items[i]) == 0))
-			continue;
-		/* The first folder that has a file of that name wins. */
-		for (size_t f = 0; f < ARRAY_SIZE(option_folders); f++) {
-			const char *top = option_folders[f].top;
-
-			(void) snprintf(path, sizeof(path), "%s%s/%s", top, option_folders[f].path,
-				names.items[i]);
-			if (!fs_exists(root_fd, path))
-				continue;
-			r = read_options_file(root_fd, top, path, options, notes);
-			break;
-		}
-	}
 	return r < 0 ? error_set_errno(error, r, "modprobe options") : 0;
 }
 

@@ -7,12 +7,14 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/library.h"
 #include "common/path.h"
+#include "entrypoint/role/modprobe_d.h"
 #include "entrypoint/role/processes.h"
 #include "module/running.h"
 
@@ -179,6 +181,7 @@ struct loader {
 	char folder[256]; /* lib/modules/<krel> of the tree */
 	struct kmod kmod;
 	char kmod_folder[288]; /* the same for libkmod */
+	char *index;           /* its modules.dep; NULL for the image, whose root is ours */
 	/* Modules whose files have other names, as the kernel has them and as the tree has them. */
 	struct strv renamed, file_names;
 	struct strv inserted; /* what the kernel took from us */
@@ -186,51 +189,46 @@ struct loader {
 	int kmsg_fd;          /* the kernel's log, from the first module on; or -1 */
 };
 
-/*
- * Appends the files of modprobe.d below @prefix, without links, which libkmod would follow from our
- * root: Debian's nvidia.conf leads to /etc/alternatives, NixOS's files to /etc/static. The first
- * folder that has a file of a name wins; a link that leads nowhere is ignored.
- */
-static int list_config(int root_fd, const char *prefix, struct strv *paths)
+/* modprobe_file_fn. One that cannot be read is ignored by libkmod, too. */
+static int append_config(void *data, const char *path, char *text, int r)
 {
-	_cleanup_strv_ struct strv seen = { 0 };
+	const int *fd = data;
 
-	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++) {
-		_cleanup_strv_ struct strv names = { 0 };
-		char path[PATH_MAX];
+	(void) path;
+	(void) r;
+	if (text)
+		r = fs_write_all(*fd, text, strlen(text));
+	return text && r == 0 ? fs_write_all(*fd, "\n", 1) : 0;
+}
 
-		(void) snprintf(path, sizeof(path), "%s/%s", prefix, config_folders[i]);
-		if (fs_list(root_fd, path, &names) == -ENOMEM)
-			return -ENOMEM;
-		for (size_t k = 0; k < names.count; k++) {
-			const char *name = names.items[k];
-			_cleanup_free_ char *real = NULL;
-			int r;
+/*
+ * All that modprobe.d has below @prefix, as one file in memory. libkmod would follow links from our
+ * root: Debian's nvidia.conf leads to /etc/alternatives, NixOS's files to /etc/static.
+ */
+static int open_config(int root_fd, const char *prefix)
+{
+	_cleanup_close_ int fd = (int) syscall(SYS_memfd_create, "modprobe.d", MFD_CLOEXEC);
+	struct modprobe_folder folders[ARRAY_SIZE(config_folders)];
+	int r;
 
-			if (*name == '.' ||
-				(!str_ends_with(name, ".conf") && !str_ends_with(name, ".alias")) ||
-				strv_contains(&seen, name))
-				continue;
-			(void) snprintf(path, sizeof(path), "%s/%s", config_folders[i], name);
-			r = chase_in(root_fd, prefix, path, &real);
-			if (r == -ENOMEM)
-				return r;
-			if (r == 0 && (strv_push(&seen, name) < 0 || strv_push(paths, real) < 0))
-				return -ENOMEM;
-		}
-	}
-	return 0;
+	if (fd < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++)
+		folders[i] = (struct modprobe_folder){ prefix, config_folders[i] };
+	r = modprobe_d_read(root_fd, folders, ARRAY_SIZE(folders), append_config, &fd);
+	return r < 0 ? r : TAKE_FD(fd);
 }
 
 int loader_open(
 	int root_fd, const char *prefix, const char *krel, struct loader **ret, struct error *error)
 {
+	const char *config[ARRAY_SIZE(config_folders) + 1] = { NULL };
 	_cleanup_(loader_close) struct loader *loader = calloc(1, sizeof(*loader));
-	_cleanup_strv_ struct strv config = { 0 }; /* for libkmod, which knows no root */
-	_cleanup_strv_ struct strv paths = { 0 };
+	char paths[ARRAY_SIZE(config_folders)][192];
+	_cleanup_close_ int config_fd = -1;
 	char index[PATH_MAX];
-	char top[32] = ""; /* of what is relative to @root_fd */
-	int r = 0;
+	char top[160]; /* for libkmod, which knows no root */
+	int r;
 
 	if (!loader)
 		return error_set_errno(error, -ENOMEM, "module loader");
@@ -241,20 +239,29 @@ int loader_open(
 	(void) snprintf(index, sizeof(index), "%s/modules.dep.bin", loader->folder);
 	if (!fs_exists(root_fd, index))
 		return error_set_errno(error, -ENOENT, "%s", index);
-	if (*prefix && *prefix != '/')
-		(void) snprintf(top, sizeof(top), "/proc/self/fd/%d/", root_fd);
-	(void) snprintf(
-		loader->kmod_folder, sizeof(loader->kmod_folder), "%s%s", top, loader->folder);
-	for (size_t i = 0; r == 0 && !*prefix && i < ARRAY_SIZE(config_folders); i++)
-		r = strv_pushf(&config, "/%s", config_folders[i]);
-	if (r == 0 && *prefix)
-		r = list_config(root_fd, prefix, &paths);
-	for (size_t i = 0; r == 0 && i < paths.count; i++)
-		r = strv_pushf(&config, "%s%s", top, paths.items[i]);
+	index[strlen(index) - strlen(".bin")] = '\0';
+	r = *prefix ? fs_read(root_fd, index, INDEX_LIMIT, &loader->index, NULL) : 0;
 	if (r < 0)
-		return error_set_errno(error, r, "module loader");
-	r = kmod_open(&loader->kmod, loader->kmod_folder,
-		config.count ? (const char *const *) config.items : no_config, error);
+		return error_set_errno(error, r, "%s", index);
+	if (*prefix == '/' || !*prefix)
+		(void) snprintf(top, sizeof(top), "%s", prefix);
+	else
+		(void) snprintf(top, sizeof(top), "/proc/self/fd/%d/%s", root_fd, prefix);
+	(void) snprintf(
+		loader->kmod_folder, sizeof(loader->kmod_folder), "%s/lib/modules/%s", top, krel);
+	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++) {
+		(void) snprintf(paths[i], sizeof(paths[i]), "%s/%s", top, config_folders[i]);
+		config[i] = paths[i];
+	}
+	config_fd = *prefix ? open_config(root_fd, prefix) : -1;
+	if (config_fd == -ENOMEM)
+		return error_set_errno(error, -ENOMEM, "modprobe.d");
+	/* Without memfd_create(2), which Linux 3.17 brought, links stay as libkmod sees them. */
+	if (config_fd >= 0) {
+		(void) snprintf(paths[0], sizeof(paths[0]), "/proc/self/fd/%d", config_fd);
+		config[1] = NULL;
+	}
+	r = kmod_open(&loader->kmod, loader->kmod_folder, config, error);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(loader);
@@ -268,6 +275,7 @@ void loader_close(struct loader **loader)
 	if (!closing)
 		return;
 	kmod_close(&closing->kmod);
+	free(closing->index);
 	strv_free(&closing->renamed);
 	strv_free(&closing->file_names);
 	strv_free(&closing->inserted);
@@ -340,8 +348,56 @@ static int find_module(
 	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
 }
 
-/* The soft dependencies of a module: what should be loaded before it, and after it. */
-static int find_soft(const struct loader *loader, struct kmod_module *module, struct strv *before,
+/*
+ * The next line of modules.dep that has a module, from *@rest on, which then is after it: the
+ * line's begin, and the file and its name; NULL at the end.
+ */
+static const char *next_line(
+	const char **rest, char path[PATH_MAX], char name[ELF_STRUCT_NAME_SIZE])
+{
+	while (**rest) {
+		const char *line = *rest;
+
+		*rest += strcspn(line, "\n");
+		*rest += **rest == '\n';
+		(void) snprintf(path, PATH_MAX, "%.*s", (int) strcspn(line, ":\n"), line);
+		if (module_name_of_file(path, name, ELF_STRUCT_NAME_SIZE))
+			return line;
+	}
+	return NULL;
+}
+
+/*
+ * Appends the dependencies that the tree's modules.dep has for @file_name, in the order of loading.
+ * libkmod, which looks at each file, has none at all where one is a link that leads nowhere for us.
+ */
+static int take_listed(const struct loader *loader, const char *file_name, struct strv *names)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_free_ char *text = NULL;
+	char name[ELF_STRUCT_NAME_SIZE];
+	const char *rest = loader->index;
+	char path[PATH_MAX];
+	const char *line;
+	int r;
+
+	do
+		line = next_line(&rest, path, name);
+	while (line && strcmp(name, file_name) != 0);
+	if (!line)
+		return 0;
+	line += strcspn(line, ":\n");
+	line += *line == ':';
+	text = strndup(line, strcspn(line, "\n"));
+	r = text ? strv_split(&paths, text, " \t") : -ENOMEM;
+	for (size_t i = paths.count; r == 0 && i-- > 0;)
+		if (module_name_of_file(paths.items[i], name, sizeof(name)))
+			r = strv_push_unique(names, kernels_name(loader, name));
+	return r;
+}
+
+/* Appends what should be loaded before a module, and after it. */
+static int take_soft(const struct loader *loader, struct kmod_module *module, struct strv *before,
 	struct strv *after)
 {
 	struct kmod_list *pre = NULL;
@@ -354,6 +410,24 @@ static int find_soft(const struct loader *loader, struct kmod_module *module, st
 	r = take_names(loader, pre, before);
 	r_post = take_names(loader, post, after);
 	return r < 0 ? r : r_post;
+}
+
+/* The same by its name, and by its file's name where that is another. */
+static int find_soft(
+	const struct loader *loader, const char *name, struct strv *before, struct strv *after)
+{
+	const char *const both[] = { loader_file_name(loader, name), name };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < (both[0] == name ? 1U : 2U); i++) {
+		_cleanup_(handle_drop) struct handle handle = { .kmod = &loader->kmod };
+
+		r = loader->kmod.kmod_module_new_from_name(
+			loader->kmod.context, both[i], &handle.module);
+		if (r == 0)
+			r = take_soft(loader, handle.module, before, after);
+	}
+	return r;
 }
 
 /* @soft: what is loaded with them because modprobe.d or the tree has it so, too, in no order. */
@@ -369,12 +443,15 @@ static int resolve(const struct loader *loader, const char *name, bool soft, str
 		return r;
 	if (!kmod->kmod_module_get_path(handle.module) && !sysmodule_exists(loader->root_fd, name))
 		return has_no_module(loader, name, error);
-	r = take_names(loader, kmod->kmod_module_get_dependencies(handle.module), names);
+	if (loader->index)
+		r = take_listed(loader, kmod->kmod_module_get_name(handle.module), names);
+	else
+		r = take_names(loader, kmod->kmod_module_get_dependencies(handle.module), names);
 	if (r == 0)
 		r = strv_push_unique(
 			names, kernels_name(loader, kmod->kmod_module_get_name(handle.module)));
 	if (r == 0 && soft)
-		r = find_soft(loader, handle.module, &more, &more);
+		r = find_soft(loader, name, &more, &more);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", name);
 	for (size_t i = 0; i < more.count; i++) {
@@ -539,11 +616,11 @@ static int rename_to(struct loader *loader, const char *listed, const char *file
 
 int loader_find_renamed(struct loader *loader, const struct strv *loaded, struct error *error)
 {
+	const char *rest = loader->index ? loader->index : "";
 	_cleanup_strv_ struct strv missing = { 0 };
-	_cleanup_free_ char *index = NULL;
+	char file_name[ELF_STRUCT_NAME_SIZE];
 	char path[PATH_MAX];
-	char *rest;
-	int r = 0;
+	int r;
 
 	for (size_t i = 0; i < loaded->count; i++) {
 		_cleanup_(handle_drop) struct handle handle = { 0 };
@@ -555,20 +632,10 @@ int loader_find_renamed(struct loader *loader, const struct strv *loaded, struct
 			strv_push(&missing, loaded->items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", loaded->items[i]);
 	}
-	(void) snprintf(path, sizeof(path), "%s/modules.dep", loader->folder);
-	if (missing.count)
-		r = fs_read(loader->root_fd, path, INDEX_LIMIT, &index, NULL);
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, "%s", path);
-	rest = index;
-	for (char *line; missing.count && (line = strsep(&rest, "\n"));) {
-		char file_name[ELF_STRUCT_NAME_SIZE];
-
-		line[strcspn(line, ":")] = '\0';
-		if (!module_name_of_file(line, file_name, sizeof(file_name)) ||
-			!may_be_of(file_name, &missing))
+	while (missing.count && next_line(&rest, path, file_name)) {
+		if (!may_be_of(file_name, &missing))
 			continue;
-		r = rename_to(loader, line, file_name, &missing, error);
+		r = rename_to(loader, path, file_name, &missing, error);
 		if (r < 0)
 			return r;
 	}
@@ -695,7 +762,8 @@ static int insert_packed(const struct insertion *insertion, int *kmsg_fd, struct
 			insertion->path);
 	r = kmod.kmod_module_new_from_path(kmod.context, path, &handle.module);
 	if (r < 0)
-		return error_set_errno(error, r, "/%s", insertion->path);
+		return error_set_errno(
+			error, r, "/%s", insertion->path + (*insertion->path == '/'));
 	return insert(&handle, -1, insertion, kmsg_fd, worker, reason, error);
 }
 
@@ -770,8 +838,7 @@ static int load_one(struct loader *loader, struct worker *worker, const char *na
 		return r;
 	insertion.path = path;
 	insertion.options = options;
-	if (find_soft(loader, handle.module, &before, &after) < 0 ||
-		load_soft(loader, worker, &before) < 0)
+	if (find_soft(loader, name, &before, &after) < 0 || load_soft(loader, worker, &before) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	r = !*loader->prefix
 		    ? insert(&handle, -1, &insertion, &loader->kmsg_fd, worker, reason, error)

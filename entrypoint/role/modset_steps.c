@@ -62,7 +62,7 @@ static int unload_refused(struct action *action, int code)
  * Loads modules again, last gone first: those of the image's set from @own, where that is not NULL,
  * all others from the host's tree, which is opened when *@host is NULL. One that no tree has
  * (another OFED's own, for one, or one that came out of a container) is reported and skipped: the
- * others are worth having. @removed: names, each perhaps with that of its file on the host.
+ * others are worth having.
  */
 static int load_again(const struct role *role, struct worker *worker, struct loader *own,
 	struct loader **host, const struct strv *removed, struct error *error)
@@ -70,21 +70,14 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 	int first_failure = 0;
 
 	for (size_t i = removed->count; i-- > 0;) {
-		_cleanup_strv_ struct strv names = { 0 };
+		const char *name = removed->items[i];
+		bool is_own = own && strv_contains(&role->driver_modules, name);
 		enum reason reason = REASON_NONE;
-		const char *name;
 		struct error why = { 0 };
-		bool is_own;
 		int r = 0;
 
-		if (strv_split(&names, removed->items[i], " ") < 0)
-			return error_set_errno(error, -ENOMEM, "%s", removed->items[i]);
-		name = names.count ? names.items[0] : "";
-		is_own = own && strv_contains(&role->driver_modules, name);
 		if (!is_own && !*host)
 			r = loader_open(role->root_fd, role->host_root, role->krel, host, &why);
-		if (r == 0 && !is_own && names.count == 2)
-			r = loader_rename(*host, name, names.items[1], &why);
 		if (r == 0)
 			r = loader_load(is_own ? own : *host, worker, name, &reason, &why);
 		if (r < 0)
@@ -197,6 +190,7 @@ int role_reload_replaced(struct action *action)
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *host = NULL;
 	_cleanup_strv_ struct strv replaced = { 0 };
+	struct error no_tree;
 	int r;
 
 	/* Ours could not be unloaded: it is the node's driver. (Other undos fail, too.) */
@@ -207,6 +201,17 @@ int role_reload_replaced(struct action *action)
 	r = read_list(role, LIST_REPLACED, &replaced, &action->error);
 	if (r == -ENOENT)
 		return 0;
+	for (size_t i = 0; r == 0 && i < replaced.count; i++) {
+		char *file_name = strchr(replaced.items[i], ' ');
+
+		if (!file_name)
+			continue;
+		*file_name++ = '\0';
+		/* Where there is no tree, load_again() reports it. */
+		if (host || loader_open(role->root_fd, role->host_root, role->krel, &host,
+				    &no_tree) == 0)
+			r = loader_rename(host, replaced.items[i], file_name, &action->error);
+	}
 	if (r == 0)
 		r = load_again(role, action->worker, NULL, &host, &replaced, &action->error);
 	if (r < 0)
