@@ -36,7 +36,7 @@ cli_sources := $(filter-out cli/probe/main.c,$(wildcard cli/*.c cli/*/*.c))
 objects = $(patsubst %.c,$(O)/%.o,$(1))
 
 # slipway-init links what a node needs; libkmod is opened at run time by the process that loads
-# modules, never by the one that stays (see entrypoint/role/modset.c).
+# modules, never by the one that stays (see entrypoint/role/insert.c).
 init_common := $(filter-out common/buildlog.c common/sha256.c common/process.c common/xalloc.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign.c,$(module_sources))

@@ -30,7 +30,7 @@ static const struct {
 	{ "nvidia-cuda-mps-server", "libcuda.so.1", false },
 	{ "libcuda.so.1", "libnvidia-ptxjitcompiler.so.1", true },
 	{ "libcuda.so.1", "libnvidia-nvvm.so.4", true },
-	{ "slipway-init", "libkmod.so.2", false },   /* entrypoint/role/modset.c */
+	{ "slipway-init", "libkmod.so.2", false },   /* entrypoint/role/insert.c */
 	{ "slipway-init", "libibverbs.so.1", true }, /* entrypoint/status/status_rdma.c */
 	{ "slipway-init", "liblzma.so.5", true },    /* module/decompress.c */
 	{ "slipway-init", "libz.so.1", true },       /* likewise */

@@ -17,7 +17,7 @@
 #include "entrypoint/role/role.h"
 #include "module/elf.h"
 
-/* ---- a tree of modules */
+/* ---- a tree of modules (loader.c) */
 
 struct loader;
 
@@ -85,7 +85,7 @@ int loader_rename(struct loader *loader, const char *name, const char *file_name
 /* Borrowed: @name itself, if its file was not found under another. */
 const char *loader_file_name(const struct loader *loader, const char *name);
 
-/* ---- one module */
+/* ---- one module (unload.c compares, insert.c loads it) */
 
 enum loaded {
 	LOADED_SAME,
@@ -117,7 +117,7 @@ struct insertion {
 int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
 	struct error *error) _must_check_;
 
-/* ---- unloading: the whole set is checked first, then goes in the order that the holders give */
+/* ---- unloading (unload.c): all are checked first, then go in the order that the holders give */
 
 struct unload {
 	int root_fd;
