@@ -34,6 +34,11 @@ void folder_subfolder(const struct folder *folder, const char *path)
 	assert_int_equal(fs_mkdir_parents(folder->fd, path, 0755), 0);
 }
 
+void folder_link(const struct folder *folder, const char *path, const char *target)
+{
+	assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
 void folder_write(const struct folder *folder, const char *path, const void *data, size_t size)
 {
 	_cleanup_free_ char *parent = strdup(path);

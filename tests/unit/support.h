@@ -32,6 +32,8 @@ int folder_remove(void **state);
 void folder_write(const struct folder *folder, const char *path, const void *data, size_t size);
 void folder_write_text(const struct folder *folder, const char *path, const char *text);
 void folder_subfolder(const struct folder *folder, const char *path);
+/* A link at @path, whose folder is there, to @target. */
+void folder_link(const struct folder *folder, const char *path, const char *target);
 /* The caller frees the text. */
 char *folder_read_text(const struct folder *folder, const char *path);
 

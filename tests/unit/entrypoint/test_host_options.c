@@ -6,11 +6,6 @@
 #include "common/strv.h"
 #include "entrypoint/nic/nic_internal.h"
 
-static void link_to(const struct folder *folder, const char *path, const char *target)
-{
-	assert_int_equal(symlinkat(target, folder->fd, path), 0);
-}
-
 static void assert_options(const struct folder *folder, const char *expected, struct strv *notes)
 {
 	_cleanup_(modprobe_options_free) struct modprobe_options options = { .modules = { 0 } };
@@ -60,10 +55,10 @@ static void test_options_behind_links(void **state)
 	folder_write_text(folder, "host/usr/lib/modprobe.d/off.conf", "options mlx5_core off=1\n");
 	folder_subfolder(folder, "host/etc/modprobe.d");
 	folder_subfolder(folder, "host/etc/alternatives");
-	link_to(folder, "host/etc/modprobe.d/far.conf", "/etc/alternatives/far");
-	link_to(folder, "host/etc/alternatives/far", "/srv/real.conf");
-	link_to(folder, "host/etc/modprobe.d/lost.conf", "/srv/nowhere.conf");
-	link_to(folder, "host/etc/modprobe.d/off.conf", "/dev/null");
+	folder_link(folder, "host/etc/modprobe.d/far.conf", "/etc/alternatives/far");
+	folder_link(folder, "host/etc/alternatives/far", "/srv/real.conf");
+	folder_link(folder, "host/etc/modprobe.d/lost.conf", "/srv/nowhere.conf");
+	folder_link(folder, "host/etc/modprobe.d/off.conf", "/dev/null");
 	folder_write_text(folder, "host/etc/modprobe.d/bad.conf", "options mlx5_core b=\"1\n");
 	assert_options(folder, "host/etc/modprobe.d/far.conf mlx5_core a=1", &notes);
 	assert_int_equal(notes.count, 1);
@@ -89,7 +84,7 @@ static void test_links_of_sources(void **state)
 	assert_contains(error.text, "/usr/src/ofa_kernel/x86_64/6.1-a/Module.symvers");
 	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-a/Module.symvers", "");
 	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-b/Module.symvers", "");
-	link_to(folder, "usr/src/ofa_kernel/default", "/etc/alternatives/ofa_kernel");
+	folder_link(folder, "usr/src/ofa_kernel/default", "/etc/alternatives/ofa_kernel");
 	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-a", &error), 0);
 	assert_leads(folder, "usr/src/ofa_kernel/default", "x86_64/6.1-a");
 	assert_leads(folder, "usr/src/ofa_kernel/6.1-a", "x86_64/6.1-a");

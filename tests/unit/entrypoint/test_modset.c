@@ -60,11 +60,6 @@ static void a_tree_knows_order_and_files(void **state)
 	assert_false(loader_inserted(loader, "mlx5_core"));
 }
 
-static void make_link(const struct folder *folder, const char *target, const char *path)
-{
-	assert_int_equal(symlinkat(target, folder->fd, path), 0);
-}
-
 /* As weak-updates has them. The one that another depends on is no file for us. */
 static void absolute_links_are_the_trees_own(void **state)
 {
@@ -77,8 +72,8 @@ static void absolute_links_are_the_trees_own(void **state)
 	make_tree(folder, &loader);
 	copy_fixture(folder, "exporter", "host/lib/modules/other/extra/ib_uverbs.ko");
 	assert_int_equal(unlinkat(folder->fd, "host/" TREE "kernel/ib_uverbs.ko", 0), 0);
-	make_link(folder, "/lib/modules/other/extra/ib_uverbs.ko",
-		"host/" TREE "kernel/ib_uverbs.ko");
+	folder_link(folder, "host/" TREE "kernel/ib_uverbs.ko",
+		"/lib/modules/other/extra/ib_uverbs.ko");
 	assert_int_equal(loader_file(loader, "ib_uverbs", &path, &error), 0);
 	assert_string_equal(path, "host/lib/modules/other/extra/ib_uverbs.ko");
 	assert_int_equal(loader_resolve(loader, "mlx5_core", &names, &error), 0);
@@ -167,11 +162,11 @@ static void the_hosts_own_modules_get_the_hosts_options(void **state)
 	/* Debian's update-alternatives makes such links, one after another. */
 	folder_subfolder(folder, "host/etc/modprobe.d");
 	folder_subfolder(folder, "host/etc/alternatives");
-	make_link(folder, "/etc/alternatives/options", "host/etc/modprobe.d/nvidia.conf");
-	make_link(folder, "/etc/nvidia/zz.conf", "host/etc/alternatives/options");
+	folder_link(folder, "host/etc/modprobe.d/nvidia.conf", "/etc/alternatives/options");
+	folder_link(folder, "host/etc/alternatives/options", "/etc/nvidia/zz.conf");
 	folder_write_text(folder, "host/etc/nvidia/zz.conf", "options ib_umad linked=1");
 	folder_write_text(folder, "host/usr/lib/modprobe.d/nvidia.conf", "options ib_umad not=1\n");
-	make_link(folder, "/dev/null", "host/etc/modprobe.d/off.conf");
+	folder_link(folder, "host/etc/modprobe.d/off.conf", "/dev/null");
 	folder_write_text(folder, "host/usr/lib/modprobe.d/off.conf", "options ib_umad off=1\n");
 	folder_write_text(folder, "host/usr/lib/modprobe.d/zz.conf", "options ib_umad last=1\n");
 	expect_options(folder, "ib_umad", "linked=1 own=1 last=1");

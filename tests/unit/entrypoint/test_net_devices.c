@@ -39,11 +39,6 @@ static void receive(void *context, const char *text)
 			reported->text + length, sizeof(reported->text) - length, "%s\n", text);
 }
 
-static void link_to(const struct folder *folder, const char *target, const char *path)
-{
-	assert_int_equal(symlinkat(target, folder->fd, path), 0);
-}
-
 static void unlink_path(const struct folder *folder, const char *path)
 {
 	assert_int_equal(unlinkat(folder->fd, path, 0), 0);
@@ -63,10 +58,10 @@ static void driver(
 	folder_subfolder(folder, path);
 	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/module", bus, name);
 	(void) snprintf(target, sizeof(target), "../../../../module/%s", module);
-	link_to(folder, target, path);
+	folder_link(folder, path, target);
 	(void) snprintf(path, sizeof(path), "sys/module/%s/drivers/%s:%s", module, bus, name);
 	(void) snprintf(target, sizeof(target), "../../../bus/%s/drivers/%s", bus, name);
-	link_to(folder, target, path);
+	folder_link(folder, path, target);
 }
 
 static void device(const struct folder *folder, const char *bus, const char *name)
@@ -85,10 +80,10 @@ static void driven_by(
 
 	(void) snprintf(path, sizeof(path), "sys/bus/%s/devices/%s/driver", bus, name);
 	(void) snprintf(target, sizeof(target), "../../drivers/%s", by);
-	link_to(folder, target, path);
+	folder_link(folder, path, target);
 	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/%s", bus, by, name);
 	(void) snprintf(target, sizeof(target), "../../devices/%s", name);
-	link_to(folder, target, path);
+	folder_link(folder, path, target);
 }
 
 static void vf(const struct folder *folder, unsigned index, const char *function)
@@ -100,10 +95,10 @@ static void vf(const struct folder *folder, unsigned index, const char *function
 	(void) snprintf(path, sizeof(path), PCI "devices/%s/driver_override", function);
 	folder_write_text(folder, path, "(null)\n");
 	(void) snprintf(path, sizeof(path), PCI "devices/%s/physfn", function);
-	link_to(folder, "../0000:3b:00.0", path);
+	folder_link(folder, path, "../0000:3b:00.0");
 	(void) snprintf(path, sizeof(path), PCI "devices/0000:3b:00.0/virtfn%u", index);
 	(void) snprintf(target, sizeof(target), "../%s", function);
-	link_to(folder, target, path);
+	folder_link(folder, path, target);
 }
 
 static void pf(const struct folder *folder, const char *vfs)
@@ -259,8 +254,8 @@ static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 	pf(folder, "0\n");
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.2/sfnum", "8\n");
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.3/sfnum", "88\n");
-	link_to(folder, "../../../drivers/mlx5_core.sf",
-		PCI "devices/0000:3b:00.0/mlx5_core.sf.3/driver");
+	folder_link(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.3/driver",
+		"../../../drivers/mlx5_core.sf");
 	device_read_subfunction(folder->fd, PF, &sf);
 	assert_string_equal(sf.auxiliary, "mlx5_core.sf.3");
 	assert_string_equal(sf.driver, "mlx5_core.sf");
