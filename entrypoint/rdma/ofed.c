@@ -164,9 +164,8 @@ void fingerprint_version(int root_fd, char text[64])
 int ofed_find_symvers(const struct role *role, char *path, size_t size)
 {
 	bool of_host = role->options.host_ofed;
+	const char *top = of_host ? CONTRACT_GPU_HOST_ROOT : "";
 	const char *base = of_host ? "usr/src/ofa_kernel" : CONTRACT_OFED_SOURCES "/ofa_kernel";
-	_cleanup_close_ int top_fd = openat(role->root_fd, of_host ? CONTRACT_GPU_HOST_ROOT : ".",
-		O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct utsname system;
 	char folders[3][192];
 
@@ -174,14 +173,13 @@ int ofed_find_symvers(const struct role *role, char *path, size_t size)
 	(void) snprintf(folders[0], sizeof(folders[0]), "%s/%s", system.machine, role->krel);
 	(void) snprintf(folders[1], sizeof(folders[1]), "%s", role->krel);
 	(void) snprintf(folders[2], sizeof(folders[2]), "default");
-	for (size_t i = 0; top_fd >= 0 && i < ARRAY_SIZE(folders); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		_cleanup_free_ char *real = NULL;
 
 		(void) snprintf(path, size, "%s/%s/Module.symvers", base, folders[i]);
-		if (chase(top_fd, path, &real) < 0)
+		if (chase_in(role->root_fd, top, path, &real) < 0)
 			continue;
-		(void) snprintf(
-			path, size, "%s%s", of_host ? CONTRACT_GPU_HOST_ROOT "/" : "", real);
+		(void) snprintf(path, size, "%s", real);
 		return 0;
 	}
 	return -ENOENT;

@@ -139,22 +139,20 @@ static int list_sources(struct proving *proving)
 		"build/Module.symvers" };
 	const struct role *role = proving->role;
 	const char *host = role->host_root + (role->host_root[0] == '/');
-	_cleanup_close_ int host_fd =
-		openat(role->root_fd, *host ? host : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (strv_pushf(&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS,
 		    role->krel) < 0 ||
 		strv_push(&proving->trees, "") < 0 || strv_push(&proving->trees, host) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; host_fd >= 0 && i < ARRAY_SIZE(files); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		_cleanup_free_ char *real = NULL;
 		char path[PATH_MAX];
 
 		if (fs_exists(role->root_fd, proving->symvers.items[0]))
 			break;
 		(void) snprintf(path, sizeof(path), "lib/modules/%s/%s", role->krel, files[i]);
-		if (chase(host_fd, path, &real) == 0 &&
-			strv_pushf(&proving->symvers, "%s%s%s", host, *host ? "/" : "", real) < 0)
+		if (chase_in(role->root_fd, host, path, &real) == 0 &&
+			strv_push(&proving->symvers, real) < 0)
 			return -ENOMEM;
 	}
 	return role->prove_peer ? role->prove_peer(role, &proving->peer) : 0;
