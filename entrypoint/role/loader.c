@@ -53,8 +53,9 @@ static int open_config(int root_fd, const char *prefix)
 	struct modprobe_folder folders[ARRAY_SIZE(config_folders)];
 	int r;
 
+	/* Linux 3.17 brought it; links stay as libkmod sees them without it. */
 	if (fd < 0)
-		return -errno;
+		return errno == ENOSYS || errno == EPERM ? -ENOSYS : -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++)
 		folders[i] = (struct modprobe_folder){ prefix, config_folders[i] };
 	r = modprobe_d_read(root_fd, folders, ARRAY_SIZE(folders), append_config, &fd);
@@ -95,10 +96,9 @@ int loader_open(
 		(void) snprintf(paths[i], sizeof(paths[i]), "%s/%s", top, config_folders[i]);
 		config[i] = paths[i];
 	}
-	config_fd = *prefix ? open_config(root_fd, prefix) : -1;
-	if (config_fd == -ENOMEM)
-		return error_set_errno(error, -ENOMEM, "modprobe.d");
-	/* Without memfd_create(2), which Linux 3.17 brought, links stay as libkmod sees them. */
+	config_fd = *prefix ? open_config(root_fd, prefix) : -ENOSYS;
+	if (config_fd < 0 && config_fd != -ENOSYS)
+		return error_set_errno(error, config_fd, "modprobe.d of %s, in memory", prefix);
 	if (config_fd >= 0) {
 		(void) snprintf(paths[0], sizeof(paths[0]), "/proc/self/fd/%d", config_fd);
 		config[1] = NULL;
@@ -179,15 +179,32 @@ static int take_names(const struct loader *loader, struct kmod_list *list, struc
 	return r;
 }
 
-/* Also of a name that the tree does not have. */
+/* By the name of its file; also of a name that the tree does not have. */
+static int find_named(
+	const struct loader *loader, const char *file_name, struct handle *ret, struct error *error)
+{
+	int r = loader->kmod.kmod_module_new_from_name(
+		loader->kmod.context, file_name, &ret->module);
+
+	ret->kmod = &loader->kmod;
+	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, file_name) : 0;
+}
+
 static int find_module(
 	const struct loader *loader, const char *name, struct handle *ret, struct error *error)
 {
-	int r = loader->kmod.kmod_module_new_from_name(
-		loader->kmod.context, loader_file_name(loader, name), &ret->module);
+	return find_named(loader, loader_file_name(loader, name), ret, error);
+}
 
-	ret->kmod = &loader->kmod;
-	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
+/* Where the file has another name: @own, what modprobe.d has under the module's own, else NULL. */
+static int find_both(const struct loader *loader, const char *name, struct handle *file,
+	struct handle *own, struct error *error)
+{
+	int r = find_module(loader, name, file, error);
+
+	return r < 0 || loader_file_name(loader, name) == name
+		       ? r
+		       : find_named(loader, name, own, error);
 }
 
 /*
@@ -254,22 +271,18 @@ static int take_soft(const struct loader *loader, struct kmod_module *module, st
 	return r < 0 ? r : r_post;
 }
 
-/* The same by its name, and by its file's name where that is another. */
+/* The same by both names of the module. */
 static int find_soft(
 	const struct loader *loader, const char *name, struct strv *before, struct strv *after)
 {
-	const char *const both[] = { loader_file_name(loader, name), name };
-	int r = 0;
+	_cleanup_(handle_drop) struct handle file = { 0 };
+	_cleanup_(handle_drop) struct handle own = { 0 };
+	struct error ignored;
+	int r = find_both(loader, name, &file, &own, &ignored);
 
-	for (size_t i = 0; r == 0 && i < (both[0] == name ? 1U : 2U); i++) {
-		_cleanup_(handle_drop) struct handle handle = { .kmod = &loader->kmod };
-
-		r = loader->kmod.kmod_module_new_from_name(
-			loader->kmod.context, both[i], &handle.module);
-		if (r == 0)
-			r = take_soft(loader, handle.module, before, after);
-	}
-	return r;
+	if (r == 0)
+		r = take_soft(loader, file.module, before, after);
+	return r < 0 || !own.module ? r : take_soft(loader, own.module, before, after);
 }
 
 /* @soft: what is loaded with them because modprobe.d or the tree has it so, too, in no order. */
@@ -360,21 +373,16 @@ int loader_file(struct loader *loader, const char *name, char **ret_path, struct
 int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
 {
 	_cleanup_(handle_drop) struct handle file = { 0 };
-	_cleanup_(handle_drop) struct handle module = { .kmod = &loader->kmod };
+	_cleanup_(handle_drop) struct handle own = { 0 };
 	const char *options[2] = { NULL };
-	int r = find_module(loader, name, &file, error);
+	int r = find_both(loader, name, &file, &own, error);
 
 	if (r < 0)
 		return r;
 	options[0] = loader->kmod.kmod_module_get_options(file.module);
 	/* An install command passes those of the module on ($CMDLINE_OPTS of modprobe.d(5)). */
-	if (strcmp(loader_file_name(loader, name), name) != 0) {
-		r = loader->kmod.kmod_module_new_from_name(
-			loader->kmod.context, name, &module.module);
-		if (r < 0)
-			return error_set_errno(error, r, "%s: module %s", loader->folder, name);
-		options[1] = loader->kmod.kmod_module_get_options(module.module);
-	}
+	if (own.module)
+		options[1] = loader->kmod.kmod_module_get_options(own.module);
 	if (asprintf(ret_options, "%s%s%s", options[0] ? options[0] : "",
 		    options[0] && options[1] ? " " : "", options[1] ? options[1] : "") < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);

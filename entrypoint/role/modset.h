@@ -26,7 +26,8 @@ struct loader;
  * Options are those of the modprobe.d folders of the same top: the host's own driver, when it comes
  * back, gets the host's options, not the container's. Links among modules and options mean what
  * they mean to a process with that root: weak-updates of Enterprise Linux is full of absolute ones.
- * -ENOENT: no such tree (its modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod.
+ * -ENOENT: no such tree (no modules.dep.bin; with a prefix modules.dep has to be beside it);
+ * -ELIBACC, -ELIBBAD: no libkmod.
  */
 int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
 	struct error *error) _must_check_;
