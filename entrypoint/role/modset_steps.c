@@ -8,6 +8,9 @@
 #define LIST_BEFORE   "before"
 #define LIST_REPLACED "replaced"
 
+#define CURE_CONTAINER "start the container that brought it, or reboot the node"
+#define CURE_MODPROBE  "try modprobe on the node, or reboot it"
+
 /* -ENOENT without such a list; any other failure is in @error. */
 static int read_list(
 	const struct role *role, const char *list, struct strv *names, struct error *error)
@@ -81,8 +84,8 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 		if (r == 0)
 			r = loader_load(is_own ? own : *host, worker, name, &reason, &why);
 		if (r < 0)
-			worker_report(worker, WORKER_NOTE, 0, "%s could not be reloaded: %s", name,
-				why.text);
+			worker_report(worker, WORKER_NOTE, 0, "%s could not be reloaded (%s): %s",
+				name, r == -ENOENT ? CURE_CONTAINER : CURE_MODPROBE, why.text);
 		if (r < 0 && r != -ENOENT && !first_failure) {
 			first_failure = r;
 			*error = why;
