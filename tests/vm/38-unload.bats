@@ -126,7 +126,7 @@ TRAINER
 sh /tmp/trainer &
 trainer=$!
 echo "$trainer" >"/sys/fs/cgroup/kubepods/burstable/pod$uid/$id/cgroup.procs"
-sleep 1
+poll 30 test -e "/proc/$trainer/fd/8" || fail "the trainer does not have the device open"
 # As the operator's startup probe does.
 : >/run/nvidia/validations/.driver-ctr-ready
 stop gpu
