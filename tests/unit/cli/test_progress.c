@@ -125,7 +125,7 @@ static void a_terminals_line_moves_while_a_stage_only_waits(void **state)
 	assert_non_null(progress.text);
 	progress_begin(&progress, "resolve");
 	progress_step(&progress, "ask apt");
-	assert_non_null(strstr(written(progress.text, text), "0.0 s  ask apt"));
+	assert_non_null(strstr(written(progress.text, text), " s  ask apt"));
 	/* The line is drawn again, and time has passed. */
 	for (int i = 0; i < 200 && drawn_after_a_while(written(progress.text, text)) == 0; i++)
 		(void) usleep(50000);
@@ -157,7 +157,8 @@ static void stages_at_once_are_counted_and_told_when_they_are_quiet(void **state
 	progress_table_end(&progress, &stages[1]);
 	assert_int_equal(fclose(progress.text), 0);
 	assert_contains(text, " s  still at: configure\n");
-	assert_contains(text, "userspace            0.0 s  done, 1 of 3\n");
+	assert_contains(text, "\nuserspace ");
+	assert_contains(text, " s  done, 1 of 3\n");
 	assert_int_equal(count_lines(text), 2);
 	free(text);
 }

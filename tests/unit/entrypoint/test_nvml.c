@@ -76,7 +76,7 @@ static void one_that_hangs_is_left_behind(void **state)
 	assert_int_equal(answer.count, -1);
 	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
 	assert_contains(answer.why, "gave no answer within 5 s");
-	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 8000);
+	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 30000);
 }
 
 /* The library would load the module, or make the node. */

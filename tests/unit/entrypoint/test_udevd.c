@@ -134,8 +134,8 @@ static void a_hung_udevd_costs_the_limit_once(void **state)
 	_cleanup_close_ int control_fd = listen_at(folder, "run/udev/control", SOCK_SEQPACKET);
 	uint64_t begun_ms = clock_monotonic_ms();
 
-	assert_false(udevd_reload(folder->fd, 1000));
-	assert_in_range(clock_monotonic_ms() - begun_ms, 1000, 1999);
+	assert_false(udevd_reload(folder->fd, 4000));
+	assert_in_range(clock_monotonic_ms() - begun_ms, 4000, 7999);
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void get(struct download_options options, struct download_file file, stru
 
 	*ret = (struct outcome){ 0 };
 	options.attempts = options.attempts ? options.attempts : 3;
-	options.stall_s = 1;
+	options.stall_s = options.stall_s ? options.stall_s : 60;
 	options.on_retry = count_retry;
 	options.context = ret;
 	download = download_open(&options);
@@ -328,12 +328,17 @@ static void a_server_that_wants_an_hour_is_not_waited_for(void **state)
 static void a_silent_server_is_given_up(void **state)
 {
 	static const char *const answers[] = { "", "", "", NULL };
+	const struct folder *folder = *state;
+	_cleanup_(server_stop) struct server server = { .pid = 0 };
 	_cleanup_(outcome_free) struct outcome outcome;
 
-	get_from(*state, answers, known, &outcome);
+	server_start(folder, answers, &server);
+	get((struct download_options){ .stall_s = 1 },
+		(struct download_file){ .url = server.url, .dir_fd = folder->fd, .path = "file" },
+		&outcome);
 	assert_int_equal(outcome.result, -ETIMEDOUT);
 	assert_int_equal(outcome.retries, 2);
-	assert_nothing_left(*state);
+	assert_nothing_left(folder);
 }
 
 static void what_did_not_change_is_not_sent(void **state)
