@@ -71,7 +71,7 @@ configured() {
     rm -f "$kernel/made"
     env SLIPWAY_KREL="$krel" SLIPWAY_ARCH=x86_64 SLIPWAY_KERNEL="$BATS_TEST_TMPDIR/kernel" SLIPWAY_SOURCE="$source" \
         SLIPWAY_OUTPUT="$BATS_TEST_TMPDIR/$name/output" SLIPWAY_WORK="$BATS_TEST_TMPDIR/$name/work" SLIPWAY_CC=gcc \
-        SLIPWAY_JOBS=2 "$@" timeout 120 "$recipes/${recipe:-ofed-configure}.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
+        SLIPWAY_JOBS=2 "$@" timeout 600 "$recipes/${recipe:-ofed-configure}.sh" >"$BATS_TEST_TMPDIR/$name/log" 2>&1 || {
         echo "status $?"
         cat "$BATS_TEST_TMPDIR/$name/log"
         return 1

@@ -586,7 +586,7 @@ verify_p7s() {
     local bin=$BATS_TEST_TMPDIR/bin pid left
     mkdir "$bin"
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\ntouch "$2"\nexec sleep 60\n' >"$bin/mksquashfs"
+    printf '#!/bin/sh\ntouch "$2"\nexec sleep 600\n' >"$bin/mksquashfs"
     chmod +x "$bin/mksquashfs"
     # start: an export that is writing its files. exec: the signal is slipway's.
     start() {
@@ -594,7 +594,7 @@ verify_p7s() {
         (export PATH=$bin:$PATH SLIPWAY_DATADIR=$repository SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache
             exec "$SLIPWAY" export "$work/gpu.tar" --as sysext --without userspace --output "$out") 3>&- &
         pid=$!
-        for _ in {1..100}; do
+        for _ in {1..600}; do
             [ -z "$(find "$out" -name '*.raw' 2>/dev/null)" ] || return 0
             sleep 0.1
         done

@@ -53,7 +53,7 @@ sign_as_a_stranger() {
 @test "an -o that is a pipe is written to, and stays one" {
     local pipe=$BATS_TEST_TMPDIR/pipe
     mkfifo "$pipe"
-    timeout 20 cat "$pipe" >"$BATS_TEST_TMPDIR/read" 3>&- &
+    timeout 600 cat "$pipe" >"$BATS_TEST_TMPDIR/read" 3>&- &
     run_slipway 0 resolve 6.1.0-56-amd64 -o "$pipe"
     wait
     [ -p "$pipe" ]
