@@ -27,7 +27,7 @@ CASE
 }
 
 @test "a machine that never ends is ended at the time limit" {
-    run_case --timeout 8 <<<'sleep 100'
+    run_case --timeout 8 --boot <<<'sleep 100'
     [ "$status" -eq 124 ]
 }
 

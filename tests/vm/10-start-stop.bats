@@ -85,7 +85,7 @@ CASE
 
 # The GPU operator mounts OFED's sources themselves, HostToContainer, beside the folder above them.
 @test "a GPU container that has mounted OFED's sources sees the next NIC container's, also another image's" {
-    VM_TIMEOUT=300 run_case <<'CASE'
+    run_case <<'CASE'
 . /test/drivers.sh
 simulate
 sources=/run/mellanox/drivers/usr/src

@@ -37,7 +37,7 @@ refute "it waited" container_log_has gpu "waiting wait-ofed"
 expect_gpu_serves
 expect_loaded nvidia_peermem
 stop gpu
-crun kill gpu TERM
+kill -TERM "$(container_pid gpu)"
 exits gpu 0 60
 stop nic
 exits nic 0 60
@@ -52,7 +52,7 @@ CASE
 simulate
 start gpu
 wait_log gpu 'begin load' 30
-crun kill gpu TERM
+kill -TERM "$(container_pid gpu)"
 exits gpu 0 60
 refute "the signal came too late for this test" container_log_has gpu ' ready '
 container_log_has gpu 'unloaded nvidia'

@@ -78,7 +78,7 @@ wait_ready gpu 60
 
 echo "NVreg_EnablePCIeGen3=1" >/var/drivers/nvidia.conf
 wait_gone /run/nvidia/nvidia-driver.state 5
-container_log_has gpu 'conf changed under the running driver'
+wait_log gpu 'conf changed under the running driver' 30
 echo "NVreg_EnablePCIeGen3=0" >/var/drivers/nvidia.conf
 wait_file /run/nvidia/nvidia-driver.state 5 gpu
 [ "$(cat /run/nvidia/nvidia-driver.state)" = 3271748789 ]

@@ -12,7 +12,7 @@ setup_file() {
 
 # The operator's operands mount /run/nvidia/driver itself, with HostToContainer propagation, while it is there.
 @test "a root is replaced without a gap, and operands that mount it itself see the next container's, also another image's" {
-    VM_TIMEOUT=300 run_case <<'CASE'
+    run_case <<'CASE'
 . /test/drivers.sh
 simulate
 start gpu

@@ -38,7 +38,7 @@ wait_exit gpu 10
 host_load_file "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia/nvidia-drm.ko"
 mkdir /vm/drivers
 echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
-start gpu:gpu-no-drm
+start gpu:gpu-no-drm SLIPWAY_UNLOAD_DEADLINE_SECONDS=120
 wait_ready gpu 60
 container_log_has gpu 'unloaded nvidia_drm'
 grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
@@ -48,7 +48,7 @@ stop gpu
 wait_log gpu 'nvidia_drm is in use: 1 reference' 30
 expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_drm
 unpin
-exits gpu 0 30
+exits gpu 0 60
 expect_unloaded nvidia_drm
 expect_nothing_left
 
@@ -109,7 +109,7 @@ CASE
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start gpu SLIPWAY_NVIDIA_DRM=true
+start gpu SLIPWAY_NVIDIA_DRM=true SLIPWAY_UNLOAD_DEADLINE_SECONDS=120
 wait_ready gpu 60
 # W21: loaded where it is asked for, and gone with the others.
 expect_loaded nvidia_drm
@@ -139,7 +139,7 @@ hold /dev/nvidia-uvm
 wait_log gpu "nvidia_uvm is in use by process $held_pid \(sleep, /dev/nvidia-uvm\)" 30
 expect_loaded nvidia nvidia_uvm nvidia_modeset
 kill "$held_pid"
-exits gpu 0 30
+exits gpu 0 60
 kill -0 "$trainer" || fail "the trainer has ended"
 kill "$trainer"
 expect_unloaded nvidia_drm drm_kms_helper

@@ -20,7 +20,7 @@ use_two_peermems() {
 
 # Times in these cases are counted in instructions: what else runs on this machine hardly matters.
 @test "OFED is reloaded twice under a running GPU container: peermem is back each time, and how soon is printed" {
-    VM_TIMEOUT=600 run_case --icount <<'CASE'
+    run_case --icount <<'CASE'
 . /test/drivers.sh
 simulate
 start_both
@@ -107,7 +107,7 @@ wait_log gpu 'PEERMEM_OTHER_OFED' 10
 exec_in gpu slipway-init status | grep '^gpu' | sed 's/^gpu/status: gpu/'
 expect_gpu_serves
 wait_gone "$state" 5
-container_log_has gpu 'OFED changed under the running driver'
+wait_log gpu 'OFED changed under the running driver' 30
 stop_clean other
 start nic
 wait_ready nic 90
@@ -117,7 +117,7 @@ wait_file "$state" 5 gpu
 
 rmmod nvidia_modeset
 wait_gone "$state" 5
-container_log_has gpu 'nvidia_modeset changed under the running driver'
+wait_log gpu 'nvidia_modeset changed under the running driver' 30
 stop_both
 CASE
     [ "$status" -eq 0 ]

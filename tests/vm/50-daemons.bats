@@ -112,7 +112,7 @@ wait_log gpu 'exit code 3: "switch 0 does not answer"' 10
 exec_in gpu slipway-init status >/tmp/status || true
 grep -q 'DAEMON_FAILED.*nv-fabricmanager does not run' /tmp/status || fail "$(cat /tmp/status)"
 behave
-poll 20 daemons_are Ready || fail "the status stays NotReady"
+poll 90 daemons_are Ready || fail "the status stays NotReady"
 exec_in gpu slipway-init status >/tmp/status || fail "$(cat /tmp/status)"
 kill_hard gpu
 wait_exit gpu 20
@@ -163,7 +163,7 @@ expect_loaded mlx5_ib ib_umad nvidia
 daemons_are NotReady || fail "the status is Ready before fabric manager runs"
 refute "a daemon runs without a port" [ -e /var/log/doubles.log ]
 host_load_file /case/simport.ko
-wait_ready gpu 30
+wait_ready gpu 90
 daemons_are Ready || fail "the status stays NotReady"
 [ "$(doubles_log | tr ';' '\n' | cut -d' ' -f2)" = "nvlsm
 nv-fabricmanager" ] || fail "$(doubles_log)"

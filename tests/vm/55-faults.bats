@@ -58,7 +58,7 @@ fault() {
         echo "$words"
         sed "${VM_FAULTS_ON_DOUBLE:+#}/^# the double$/,/^# ours$/d"
     } >"$BATS_TEST_TMPDIR/fault"
-    run_case "$@" <"$BATS_TEST_TMPDIR/fault"
+    run_case <"$BATS_TEST_TMPDIR/fault"
     [ "$status" -eq 0 ]
 }
 
@@ -131,7 +131,7 @@ CASE
 
 # bats test_tags=full
 @test "W3 OFED is restarted under a running GPU container: peermem makes way, and is back" {
-    fault --timeout 240 <<'CASE'
+    fault <<'CASE'
 simulate
 start nic
 wait_ready nic 120
@@ -427,5 +427,5 @@ wait_log peermem 'waiting wait-[a-z]+: .*\(at most [0-9]+ s more\)' 60
 exits peermem 13 60
 termination_message peermem
 CASE
-    [[ $output == *"OFED_NOT_READY: gave up after 3 s"* ]]
+    [[ $output == *"OFED_NOT_READY: gave up after "*" s"* ]]
 }

@@ -38,7 +38,7 @@ RECIPE
 }
 
 @test "no modules for this kernel: they are made on the node with the host's headers, load, and are there for the next start" {
-    VM_TIMEOUT=${VM_TIMEOUT:-400} run_case <<'CASE'
+    run_case <<'CASE'
 . /test/drivers.sh
 simulate
 krel=$(uname -r)

@@ -12,8 +12,7 @@ setup_file() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/addons.ext4
     # Two of them wait for ten seconds at a time, as the operator has it.
-    VM_TIMEOUT=300
-    export VM_IMAGES VM_TIMEOUT
+    export VM_IMAGES
     derive_image gpu-kit-elsewhere "$images_folder/addons/gpu.oci.tar" with_kit
     "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")" \
         kit="$(image_name gpu-kit-elsewhere)"
@@ -61,7 +60,7 @@ wait_ready gpu 90
 poll 30 loaded gdrdrv || fail "gdrdrv did not come back"
 poll 30 loaded nvidia_fs || fail "nvidia_fs did not come back"
 # A module is listed from before its init on; the nodes come after that.
-poll 30 [ -c /run/nvidia/driver/dev/nvidia-fs0 ] || fail "nvidia-fs0 did not come back: $(container_log gds | tail -5)"
+poll 30 [ -c /run/nvidia/driver/dev/nvidia-fs1 ] || fail "nvidia-fs1 did not come back: $(container_log gds | tail -5)"
 poll 30 [ -c /run/nvidia/driver/dev/gdrdrv ] || fail "gdrdrv did not come back: $(container_log gdrcopy | tail -5)"
 expect_addon_nodes
 stop_clean gds

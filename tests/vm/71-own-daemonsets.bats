@@ -30,7 +30,7 @@ put_grid() {
 
 @test "gds, gdrcopy, environment of a Secret, ConfigMaps and folders of the host: every container starts, and again after a kill" {
     use_own_manifest gpu-gds.yaml
-    run_pod_case --timeout 600 <<'CASE'
+    run_pod_case <<'CASE'
 simulate
 kube_play
 kubelet nvidia-driver-ctr nvidia-fs-ctr nvidia-gdrcopy-ctr
@@ -87,7 +87,7 @@ CASE
 # bats test_tags=full
 @test "precompiled, OFED of the host, the host's network: waits for that OFED, and follows it without a restart" {
     use_own_manifest gpu-hostmofed.yaml
-    run_pod_case --timeout 600 <<'CASE'
+    run_pod_case <<'CASE'
 network=
 host_ofed() {
     for module in ib_core ib_uverbs mlxfw mlx5_core mlx5_ib; do
@@ -134,7 +134,7 @@ CASE
 # bats test_tags=full
 @test "a vGPU guest with its licence in a Secret: gridd and topologyd have their files, also after a kill" {
     use_own_manifest gpu-vgpu.yaml
-    run_pod_case --timeout 480 <<'CASE'
+    run_pod_case <<'CASE'
 licensed() {
     [ "$(kube_exec nvidia-driver-ctr cat /etc/nvidia/gridd.conf)" = FeatureType=1 ]
     [ "$(kube_exec nvidia-driver-ctr cat /etc/nvidia/ClientConfigToken/client_configuration_token.tok)" = hush-token ]

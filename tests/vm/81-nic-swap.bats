@@ -86,12 +86,12 @@ log_order() {
         fail "log of $1: '$2' does not come before '$3'"
 }
 PART
-    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle-$guest/meddle.ko" "$@"
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle-$guest/meddle.ko"
 }
 
 # bats test_tags=core
 @test "inbox, then OFED, then another OFED, then inbox again with its parameters; storage comes back each time" {
-    run_swap --timeout 400 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -138,7 +138,7 @@ CASE
 }
 
 @test "a set whose third module fails: the very modules that were there come back, inbox or OFED" {
-    run_swap --timeout 400 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -181,7 +181,7 @@ CASE
 }
 
 @test "the kernel refuses an unload in mid-course: what went comes back, on the way there and on the way out" {
-    run_swap --timeout 400 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -210,7 +210,7 @@ CASE
 }
 
 @test "the same in the recovery of a swap that was not finished: what went of the image's comes again" {
-    run_swap --timeout 400 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -239,7 +239,7 @@ CASE
 }
 
 @test "modules that the host loads in the middle are taken out again" {
-    run_swap --timeout 400 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -269,7 +269,7 @@ CASE
 }
 
 @test "RESTORE without the host's modules, or with ones that will not load: OFED stays" {
-    run_swap --timeout 300 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox
@@ -312,7 +312,7 @@ CASE
 }
 
 @test "storage, third-party and auxiliary modules come back with their parameters, and one that is lost is reported" {
-    run_swap --timeout 300 <<'CASE'
+    run_swap <<'CASE'
 . /case/swap.sh
 simulate
 load_inbox

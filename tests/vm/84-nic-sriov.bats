@@ -227,6 +227,7 @@ expect "igb is not the node's own" is_inbox igb
 expect "igbvf is not the node's own" is_inbox igbvf
 expect_state /tmp/before "the network is not what it was before the refusal"
 kill "$machine"
+wait "$machine" || true
 start nic:nic-1
 wait_ready nic 90
 expect "igb is not the image's" is_of nic-1 igb

@@ -18,12 +18,12 @@ setup_file() {
 
 # run_host_files [OPTION of run-vm…] <CASE: a slipway-init with kill points lies over the image's.
 run_host_files() {
-    run_udev --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" --timeout 300 "$@"
+    run_udev --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" "$@"
 }
 
 # bats test_tags=core
 @test "names stay as they are over a swap, by udev's rule alone too, and the rule goes with the container" {
-    run_udev --timeout 300 <<'CASE'
+    run_udev <<'CASE'
 . /case/udev.sh
 udev_up
 cards 2 2
@@ -197,7 +197,7 @@ CASE
 }
 
 @test "the host's modprobe options are honoured, and one that the kernel would refuse ends the start before anything goes" {
-    run_udev --timeout 300 <<'CASE'
+    run_udev <<'CASE'
 . /case/udev.sh
 cards 1
 inbox=$(build_id netdevsim)
@@ -224,7 +224,7 @@ CASE
 }
 
 @test "a host whose /etc is read-only: said, and OFED serves" {
-    run_udev --timeout 300 <<'CASE'
+    run_udev <<'CASE'
 . /case/udev.sh
 udev_up
 cards 1

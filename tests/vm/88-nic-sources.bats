@@ -37,7 +37,7 @@ RECIPE
 }
 
 @test "no modules for this kernel: they are made with the host's headers, proven and loaded; the next start has them with the network off; a damaged set is made anew" {
-    VM_TIMEOUT=${VM_TIMEOUT:-400} run_case <<'CASE'
+    run_case <<'CASE'
 . /test/drivers.sh
 simulate
 krel=$(uname -r)

@@ -83,7 +83,7 @@ CASE
 
 # bats test_tags=full
 @test "a run that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
-    VM_TIMEOUT=900 run_node <<'CASE'
+    run_node <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before

@@ -87,7 +87,7 @@ add_simnet() {
 
 # run_simnet [OPTION of run-vm…] <CASE: a case on a node with such cards; simnet/case.sh says what it can say more.
 run_simnet() {
-    VM_TIMEOUT=${VM_TIMEOUT:-300} run_case --add "$vm_folder/simnet/case.sh:simnet.sh" --add "$simnet/host" "$@"
+    run_case --add "$vm_folder/simnet/case.sh:simnet.sh" --add "$simnet/host" "$@"
 }
 
 # Debian 13's QEMU, for run_simnet --pf N.

@@ -11,7 +11,7 @@ setup_file() {
 }
 
 @test "ten cycles of both leave the same modules and the same free memory" {
-    run_case --timeout 900 <<'CASE'
+    run_case <<'CASE'
 . /test/drivers.sh
 simulate
 for cycle in 1 2 3 4 5 6 7 8 9 10; do

@@ -43,7 +43,7 @@ use_nic_manifests() {
 run_chain_case() {
     use_manifest driver-rdma.yaml
     use_nic_manifests
-    run_pod_case --timeout 600 --add "$BATS_TEST_TMPDIR/nic-first.yaml" --add "$BATS_TEST_TMPDIR/nic-second.yaml"
+    run_pod_case --add "$BATS_TEST_TMPDIR/nic-first.yaml" --add "$BATS_TEST_TMPDIR/nic-second.yaml"
 }
 
 chain='

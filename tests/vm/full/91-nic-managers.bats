@@ -19,7 +19,7 @@ setup_file() {
 # run_beside MANAGER WORDS: a swap and a restore beside it. WORDS are said after either; $said is a file with what the
 # container said of it.
 run_beside() {
-    run_simnet --system "$managers_system" --pf 8 --peers 4 --add "$vm_folder/managers/case.sh:managers.sh" --timeout 900 <<CASE
+    run_simnet --system "$managers_system" --pf 8 --peers 4 --add "$vm_folder/managers/case.sh:managers.sh" <<CASE
 . /case/managers.sh
 node_with $1
 echo "==> swap"

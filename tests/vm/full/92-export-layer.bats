@@ -121,7 +121,7 @@ put_notes() {
 
 @test "booted where signatures are enforced: the layer's drivers, rules and nodes; a GPU container beside them keeps them, and loads its own" {
     put_notes
-    run_case --os "$work/os" --timeout 400 --append module.sig_enforce=1 --add "$BATS_TEST_TMPDIR/ours" --add "$work/unsigned.ko" <<'CASE'
+    run_case --os "$work/os" --append module.sig_enforce=1 --add "$BATS_TEST_TMPDIR/ours" --add "$work/unsigned.ko" <<'CASE'
 . /test/drivers.sh
 tree=/lib/modules/$(uname -r)
 gpu_modules="nvidia nvidia_uvm nvidia_modeset nvidia_peermem"

@@ -50,7 +50,7 @@ run_node() {
     "$vm_folder/make-system" "$system" "$1" $systemd
     VM_IMAGES=$BATS_TEST_TMPDIR/disk.ext4
     mke2fs -q -t ext4 -O ^has_journal -d "$BATS_TEST_TMPDIR/disk" "$VM_IMAGES" 64M
-    run_case --system "$system" --add "$vm_folder/sysext/init" --add "$vm_folder/sysext/case.sh:sysext.sh" --timeout 600 \
+    run_case --system "$system" --add "$vm_folder/sysext/init" --add "$vm_folder/sysext/case.sh:sysext.sh" \
         --append "modprobe.blacklist=mlx5_core,mlx5_ib,nouveau systemd.unit=multi-user.target systemd.show_status=0"
     [ "$status" -eq 0 ]
 }

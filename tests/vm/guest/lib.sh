@@ -81,15 +81,17 @@ pause() {
     read -t "$1" -r _ <>/vm/pause || true
 }
 
-# poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over.
+# poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over. A machine that stood still for all of them has
+# not looked often enough.
 poll() {
-    local end now begun
+    local end now begun looks=0
     read -r begun end </proc/uptime
     end=$((${begun%.*} + $1))
     shift
     until "$@"; do
         read -r now _ </proc/uptime
-        if [ "${now%.*}" -gt "$end" ]; then
+        looks=$((looks + 1))
+        if [ "${now%.*}" -gt "$end" ] && [ "$looks" -gt 20 ]; then
             trace "in vain from $begun s on, waited for: $*"
             return 1
         fi

@@ -65,12 +65,12 @@ without_lifetimes() {
 
 # The kernel gives an interface its own addresses some time after its carrier.
 settle() {
-    poll 20 is_settled || fail "the network does not settle: $(ip address)"
+    poll 60 is_settled || fail "the network does not settle: $(ip address)"
     ip -6 address | without_lifetimes >/tmp/settling
     while sleep 1 && ip -6 address | without_lifetimes >/tmp/settled && ! cmp -s /tmp/settling /tmp/settled; do
         mv /tmp/settled /tmp/settling
     done
-    poll 20 is_settled || fail "the network does not settle: $(ip address)"
+    poll 60 is_settled || fail "the network does not settle: $(ip address)"
 }
 
 # reload MODULE…: what a swap does to the interfaces.

@@ -144,7 +144,7 @@ state_is() {
 
 # The kernel reports a carrier a second late.
 expect_state() {
-    poll 10 state_is "$1" || {
+    poll 60 state_is "$1" || {
         diff "$1" /tmp/state.now | grep "^[-+]" | head -n 100 || true
         fail "$2"
     }

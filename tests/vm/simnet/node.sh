@@ -33,7 +33,7 @@ configure_node() {
     ip address add 192.0.2.1/24 dev uplink.100
     ip link set uplink.100 up
     ip route add 198.51.100.0/24 via 192.0.2.254
-    poll 20 is_settled || fail "the network does not settle"
+    poll 60 is_settled || fail "the network does not settle"
 }
 
 # An interface has its own IPv6 address some time after its carrier, and uses it when no other node does.
