@@ -121,8 +121,8 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 # A quarter of an hour, once; then it stays in the user's cache, and a third of the VM's cases run in it: tests/vm/README.md.
 .PHONY: um
 um: $(O)/slipway ## compile User Mode Linux and images for it: the VM tests take less time then
-	tests/vm/um/make-um-images --slipway $(O)/slipway \
-		--kernel "$$(tests/vm/um/make-um-kernel --build $(O)/vm --slipway $(O)/slipway)" $(O)/images-um
+	kernel=$$(tests/vm/um/make-um-kernel --build $(O)/vm --slipway $(O)/slipway) && \
+		tests/vm/um/make-um-images --slipway $(O)/slipway --kernel "$$kernel" $(O)/images-um
 
 # ---- what a developer calls
 

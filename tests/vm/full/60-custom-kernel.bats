@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: a kernel that no distribution has, and that loads signed modules only. It is compiled here from Debian's
 # source with a configuration and a name of our own and the certificate of a key of this test, packed with
-# `make bindeb-pkg`, built against with --kernel-from, and booted. Needs scripts/install-packages full.
+# `make bindeb-pkg`, built against with --kernel-from, and booted.
 
 bats_require_minimum_version 1.5.0
 load both

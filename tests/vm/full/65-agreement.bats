@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: the agreement test with more modules and mutants, by another seed than the ordinary run's, and with kernels
-# for arm64. Those need scripts/install-packages full.
+# for arm64.
 
 load ../helpers
 load ../agreement/agreement

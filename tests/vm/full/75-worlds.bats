@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: images for other distributions, of their own packages, booted on their kernels: worlds of tests/worlds, whose
 # kernel is Debian's source under the distribution's name (make-custom-kernel --name), packed as the distribution packs it. The
-# GPU driver is an installer of Debian's open modules, OFED the reference tree. Needs scripts/install-packages full.
+# GPU driver is an installer of Debian's open modules, OFED the reference tree.
 
 load both
 load installer

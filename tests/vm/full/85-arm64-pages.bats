@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # make check-full: both images for arm64 kernels with larger pages than 4 KiB, cross compiled, from start to stop. 16 KiB:
-# Debian 12's 6.12. 64 KiB: a kernel of our own, which is compiled here. Needs scripts/install-packages full.
+# Debian 12's 6.12. 64 KiB: a kernel of our own, which is compiled here.
 
 load arm64
 
