@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/rdma/ofed.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>

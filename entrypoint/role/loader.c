@@ -53,9 +53,9 @@ static int open_config(int root_fd, const char *prefix)
 	struct modprobe_folder folders[ARRAY_SIZE(config_folders)];
 	int r;
 
-	/* Linux 3.17 brought it; links stay as libkmod sees them without it. */
+	/* Before Linux 3.17, or where a filter forbids it, links stay as libkmod sees them. */
 	if (fd < 0)
-		return errno == ENOSYS || errno == EPERM ? -ENOSYS : -errno;
+		return errno == ENOMEM || errno == EMFILE || errno == ENFILE ? -errno : -ENOSYS;
 	for (size_t i = 0; i < ARRAY_SIZE(config_folders); i++)
 		folders[i] = (struct modprobe_folder){ prefix, config_folders[i] };
 	r = modprobe_d_read(root_fd, folders, ARRAY_SIZE(folders), append_config, &fd);
@@ -179,15 +179,14 @@ static int take_names(const struct loader *loader, struct kmod_list *list, struc
 	return r;
 }
 
-/* By the name of its file; also of a name that the tree does not have. */
+/* Looks @name up as it is; the tree need not have it. */
 static int find_named(
-	const struct loader *loader, const char *file_name, struct handle *ret, struct error *error)
+	const struct loader *loader, const char *name, struct handle *ret, struct error *error)
 {
-	int r = loader->kmod.kmod_module_new_from_name(
-		loader->kmod.context, file_name, &ret->module);
+	int r = loader->kmod.kmod_module_new_from_name(loader->kmod.context, name, &ret->module);
 
 	ret->kmod = &loader->kmod;
-	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, file_name) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
 }
 
 static int find_module(
@@ -196,7 +195,7 @@ static int find_module(
 	return find_named(loader, loader_file_name(loader, name), ret, error);
 }
 
-/* Where the file has another name: @own, what modprobe.d has under the module's own, else NULL. */
+/* @own: the module by its own name, where its file has another; else it is left as it is. */
 static int find_both(const struct loader *loader, const char *name, struct handle *file,
 	struct handle *own, struct error *error)
 {

@@ -8,9 +8,6 @@
 #define LIST_BEFORE   "before"
 #define LIST_REPLACED "replaced"
 
-#define CURE_CONTAINER "start the container that brought it, or reboot the node"
-#define CURE_MODPROBE  "try modprobe on the node, or reboot it"
-
 /* -ENOENT without such a list; any other failure is in @error. */
 static int read_list(
 	const struct role *role, const char *list, struct strv *names, struct error *error)
@@ -61,6 +58,19 @@ static int unload_refused(struct action *action, int code)
 		action, code == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, code);
 }
 
+/* The next step for a module that did not come back from the image's tree, or from @host. */
+static const char *cure(bool is_own, struct loader *host, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error ignored;
+
+	if (is_own)
+		return "start the container again, or reboot the node";
+	if (host && loader_file(host, name, &path, &ignored) == -ENOENT)
+		return "start the container that brought it, or reboot the node";
+	return "try modprobe on the node, or reboot it";
+}
+
 /*
  * Loads modules again, last gone first: those of the image's set from @own, where that is not NULL,
  * all others from the host's tree, which is opened when *@host is NULL. One that no tree has
@@ -85,7 +95,7 @@ static int load_again(const struct role *role, struct worker *worker, struct loa
 			r = loader_load(is_own ? own : *host, worker, name, &reason, &why);
 		if (r < 0)
 			worker_report(worker, WORKER_NOTE, 0, "%s could not be reloaded (%s): %s",
-				name, r == -ENOENT ? CURE_CONTAINER : CURE_MODPROBE, why.text);
+				name, cure(is_own, *host, name), why.text);
 		if (r < 0 && r != -ENOENT && !first_failure) {
 			first_failure = r;
 			*error = why;
@@ -177,8 +187,11 @@ int role_unload_conflicting(struct action *action)
 	if (r < 0)
 		return unload_refused(action, r);
 	/* While they are loaded it can be told which files they came from. */
-	if (loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree) == 0)
-		r = loader_find_renamed(host, &order, &action->error);
+	r = loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree);
+	if (r < 0 && r != -ENOENT)
+		worker_report(action->worker, WORKER_NOTE, 0,
+			"the node's own driver may not come back: %s", no_tree.text);
+	r = r < 0 ? 0 : loader_find_renamed(host, &order, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	r = changed ? 0 : write_replaced(role, host, &order, &action->error);

@@ -5,9 +5,11 @@
  */
 #include "tests/unit/node_folder.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "entrypoint/role/modset.h"
+#include "entrypoint/role/role.h"
 
 #define TREE "lib/modules/" KREL "/"
 
@@ -323,6 +325,46 @@ static void where_the_kernel_shows_neither_nothing_is_known(void **state)
 	assert_int_equal(verdict(folder, "extended"), LOADED_UNKNOWN);
 }
 
+/* Reloads what the list has, and gives the first thing that is said of it. */
+static void reload(const struct folder *folder, const char *list, struct worker_message *ret)
+{
+	struct role role = { .name = "gpu",
+		.state_folder = "run",
+		.root_fd = folder->fd,
+		.host_root = "host",
+		.krel = KREL };
+	struct worker worker;
+	struct action action = { .role = &role, .worker = &worker };
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	worker.fd = fds[0];
+	role.plan.start_failed = true;
+	folder_write_text(folder, "run/gpu.replaced", list);
+	assert_int_equal(role_reload_replaced(&action), 0);
+	assert_true(recv(fds[1], ret, sizeof(*ret), MSG_DONTWAIT) > 0);
+	(void) close(fds[0]);
+	(void) close(fds[1]);
+}
+
+static void a_module_that_does_not_come_back_has_a_next_step(void **state)
+{
+	static const char list[] = "slipway-list 1\nitem text=ib_iser\nend\n";
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	struct worker_message said;
+
+	reload(folder, list, &said);
+	assert_contains(said.text.text,
+		"ib_iser could not be reloaded (try modprobe on the node, or reboot it): host/" TREE
+		"modules.dep.bin");
+	make_tree(folder, &loader);
+	reload(folder, list, &said);
+	assert_contains(said.text.text,
+		"ib_iser could not be reloaded (start the container that brought it, or reboot the "
+		"node): host/lib/modules/" KREL " has no module ib_iser");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +382,7 @@ int main(void)
 		folder_test(a_file_without_a_build_id_is_not_what_was_loaded_with_one),
 		folder_test(else_srcversion_does),
 		folder_test(where_the_kernel_shows_neither_nothing_is_known),
+		folder_test(a_module_that_does_not_come_back_has_a_next_step),
 	};
 
 	return cmocka_run_group_tests_name("modset", tests, NULL, NULL);

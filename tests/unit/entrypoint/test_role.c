@@ -3,7 +3,6 @@
 #include "tests/unit/support.h"
 
 #include <signal.h>
-#include <sys/socket.h>
 
 #include "common/clock.h"
 #include "common/fs.h"
@@ -145,32 +144,6 @@ static void a_driver_that_stays_is_one_that_is_loaded(void **state)
 	assert_int_equal(reload_after_a_failed_undo(folder), 0);
 }
 
-static void a_module_that_does_not_come_back_has_a_next_step(void **state)
-{
-	const struct folder *folder = *state;
-	struct role role = { .name = "gpu",
-		.state_folder = "run",
-		.root_fd = folder->fd,
-		.host_root = "host",
-		.krel = "6.1.0-1-test" };
-	struct worker_message message = { .text = { 0 } };
-	struct worker worker;
-	struct action action = { .role = &role, .worker = &worker };
-	int fds[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	worker.fd = fds[0];
-	role.plan.start_failed = true;
-	folder_write_text(folder, "run/gpu.replaced", "slipway-list 1\nitem text=ib_iser\nend\n");
-	assert_int_equal(role_reload_replaced(&action), 0);
-	assert_true(recv(fds[1], &message, sizeof(message), MSG_DONTWAIT) > 0);
-	assert_contains(message.text.text,
-		"ib_iser could not be reloaded (start the container that brought it, or reboot the "
-		"node): host/lib/modules/6.1.0-1-test/modules.dep");
-	(void) close(fds[0]);
-	(void) close(fds[1]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,7 +152,6 @@ int main(void)
 		folder_test(a_list_that_is_cut_off_is_damaged),
 		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
 		folder_test(a_driver_that_stays_is_one_that_is_loaded),
-		folder_test(a_module_that_does_not_come_back_has_a_next_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
