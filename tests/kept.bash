@@ -140,6 +140,6 @@ keep_pass() {
     mkdir -p "$cache/passed"
     { echo "# passed on $(date -u '+%F at %H:%M UTC') in $3 s, with the same inputs: not run again" && cat "$tap"; } >"$cache/passed/.new.$$"
     mv "$cache/passed/.new.$$" "$cache/passed/$1"
-    # What another run renames meanwhile is no failure of this one.
+    # Another run may rename a file while we look.
     find "$cache/passed" -type f -mtime +14 -delete 2>/dev/null || true
 }

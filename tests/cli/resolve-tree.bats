@@ -90,11 +90,11 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
         rm -rf "$tree"
         SLIPWAY_DATADIR=${SLIPWAY_DATADIR:-$repository} SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" resolve "$krel" --tree "$tree" >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
         pid=$!
-        while kill -0 "$pid" && has_nothing; do sleep 0.02; done
-        kill -TERM "$pid" || true
+        while kill -0 "$pid" 2>/dev/null && has_nothing; do sleep 0.02; done
+        kill -TERM "$pid" 2>/dev/null || true
         ended=0
         wait "$pid" || ended=$?
-        [ -e "$tree" ] || break
+        if [ ! -e "$tree" ] || grep -q 'tree was removed' "$BATS_TEST_TMPDIR/out"; then break; fi
         echo "# round $round: it was over"
     done
     cat "$BATS_TEST_TMPDIR/out"

@@ -153,7 +153,7 @@ PYTHON
     tail -n +2 "$folder/trace.log" >"$folder/children.log"
     grep -q execve "$folder/children.log"
     run -3 holds_trace "$folder/said" "$folder/children.log" "$folder/traced" "$folder/signed"
-    # It fails where a run beside this one removes what it has just listed.
+    # find fails if another run removes a file that it has just listed.
     find "$cache" -xdev -newer "$folder/started" -type f -print0 >"$folder/new" || true
     run -3 holds_trace "@$folder/new"
     mkdir -p "$folder/layers"

@@ -11,7 +11,6 @@ load drivers
 setup_file() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/addons.ext4
-    # Two of them wait for ten seconds at a time, as the operator has it.
     export VM_IMAGES
     derive_image gpu-kit-elsewhere "$images_folder/addons/gpu.oci.tar" with_kit
     "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")" \

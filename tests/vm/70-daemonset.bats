@@ -87,7 +87,7 @@ not_ready || echo "ready before the startup probe"
 poll 100 container_ready x || echo "not ready"
 rm "$up"
 poll 100 not_ready || echo "still ready"
-# Two in a row, and some more.
+# The threshold is two: more failures than that change nothing.
 poll 100 failed readiness 5 || echo "no readiness probe failed"
 [ ! -e "$notes_folder/restarted" ] || echo "restarted"
 : >"$up"

@@ -97,7 +97,7 @@ host_ofed() {
 simulate
 kube_play &
 play=$!
-poll 60 grep -qs 'waiting for MOFED' /run/nvidia/driver-manager.log
+poll 180 grep -qs 'waiting for MOFED' /run/nvidia/driver-manager.log
 [ "$(podman container inspect --format '{{.State.Running}}' "$(container nvidia-driver-ctr)")" = false ] || fail "the driver container did not wait"
 host_ofed
 wait "$play"

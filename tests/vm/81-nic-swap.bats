@@ -35,7 +35,7 @@ make_meddle() {
     make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle-$guest" modules
 }
 
-# run_swap [OPTION of run-vm…] <SCRIPT: a case with what those of this file share.
+# run_swap <SCRIPT: a case with what those of this file share.
 run_swap() {
     local part=$BATS_TEST_TMPDIR/swap.sh
     cat >"$part" <<'PART'

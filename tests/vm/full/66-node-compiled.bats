@@ -76,7 +76,7 @@ make_disk() {
 
 @test "the VM's start finds them in the host's cache, proves them, loads, serves and unloads them, with all that the image lacks" {
     make_disk
-    VM_TIMEOUT=${VM_TIMEOUT:-400} run_case --disk "$folder/node.ext4" <<'CASE'
+    run_case --disk "$folder/node.ext4" <<'CASE'
 . /test/drivers.sh
 simulate
 krel=$(uname -r)

@@ -81,8 +81,8 @@ pause() {
     read -t "$1" -r _ <>/vm/pause || true
 }
 
-# poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over. A machine that stood still for all of them has
-# not looked often enough.
+# poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over and it was false more than 20 times: the machine
+# may have stood still for all that time.
 poll() {
     local end now begun looks=0
     read -r begun end </proc/uptime
