@@ -51,13 +51,14 @@ ends_with() {
 
 @test "what failed stands again at the end, bounded, with the command that runs it alone; it is counted once" {
     add_bad
-    run tests/run-all build lint cli
+    echo 'echo not ok 3 "# SKIP c"' >>build/unit/part/test_one
+    run tests/run-all build lint unit cli
     echo "$output"
     ((status == 1))
     end=${output#*# what failed, again:}
     [[ $end == *'not ok 1 one, that fails (here) in '*'# … (the end of '*'# 100'*'# what it said'* ]]
     [[ $end == *"# again: bats -f '^one, that fails .*here.*\$' tests/cli/bad.bats"* && $end != *'# 30'$'\n'* ]]
-    [[ ${lines[-2]} == 'skipped: cli/bad.bats (1: no such card)' && ${lines[-1]} == '3 passed, 1 failed' ]]
+    [[ ${lines[-2]} == 'skipped: unit/part/test_one.c (1: c); cli/bad.bats (1: no such card)' && ${lines[-1]} == '5 passed, 1 failed' ]]
     # That command is right.
     bash -c "$(sed -n 's/^# again: //p' <<<"$end") >said" || true
     grep -q '^1..1$' said
