@@ -119,7 +119,7 @@ expect_loaded nvidia_peermem
 stop_clean nic
 start nic:nic-other
 wait_ready nic 120
-wait_gone $state 20
+wait_gone $state 120
 stop gpu
 wait_exit gpu 60
 start gpu GPU_DIRECT_RDMA_ENABLED=true
@@ -149,7 +149,7 @@ expect_unloaded nvidia_peermem ib_uverbs
 expect_loaded nvidia
 start nic
 wait_ready nic 120
-poll 20 loaded nvidia_peermem
+poll 120 loaded nvidia_peermem || fail "peermem did not come back"
 stop_both
 CASE
 }

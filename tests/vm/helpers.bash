@@ -20,7 +20,7 @@
 #   VM_MODULES      a folder with simdev.ko and pin.ko for it (default: make-guest compiles them)
 #   VM_BOOT         1: every case boots its machine; no one goes on from a saved one
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
-#   VM_TIMEOUT      seconds that a case may take, booting included (default: 900)
+#   VM_TIMEOUT      seconds that a case may take, booting included (default: 3600)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
 #   VM_GUEST        debian: all cases run on Debian's own kernel; um: those that can run in User Mode Linux do (default: um
 #                   where its kernel has been made: make um)
@@ -130,7 +130,7 @@ run_case() {
     cat >"$script"
     # One that was given its own file as input, say.
     [ -s "$script" ] || { echo "the case is empty" >&2 && return 1; }
-    run "$vm_folder/run-vm" --build "$VM_BUILD" --timeout "${VM_TIMEOUT:-900}" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
+    run "$vm_folder/run-vm" --build "$VM_BUILD" --timeout "${VM_TIMEOUT:-3600}" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
     if [ "$status" -ne 0 ]; then
         echo "case exit $status; the end of the console:"
         printf '%s\n' "${lines[@]}" | tail -n 120

@@ -45,7 +45,7 @@ nic_killed_in() {
     local at=$1
     shift
     # shellcheck disable=SC2119
-    VM_TIMEOUT=1200 run_nic_kill <<CASE
+    run_nic_kill <<CASE
 boot_node
 configure_node
 network_state >/tmp/before

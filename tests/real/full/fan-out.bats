@@ -60,7 +60,9 @@ pushed() {
         sleep 0.05
     done
     kill -KILL "$pod"
-    run -137 wait "$pod"
+    local ended=0
+    wait "$pod" || ended=$?
+    [ "$ended" = 137 ]
     [ -z "$(pushed)" ]
     local pods=()
     for index in 0 1 2; do

@@ -70,7 +70,7 @@ for image in gpu gpu-proprietary; do
 done
 container_log_has gpu 'KERNEL_MODULE_TYPE asks for the open modules, but this image has the proprietary ones'
 start gpu:gpu-open
-exits gpu 12 60
+exits gpu 12 120
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"gpu: NVRM version: NVIDIA UNIX x86_64 Kernel Module"*"gpu-proprietary: NVRM version: NVIDIA UNIX x86_64 Kernel Module"* ]]

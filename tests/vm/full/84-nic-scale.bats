@@ -48,7 +48,7 @@ step_ms() {
 }
 
 @test "8 cards with 64 VFs each are as before the swap, and after the stop" {
-    run_simnet --icount --timeout 1500 < <(cards && cat <<'CASE'
+    run_simnet --icount < <(cards && cat <<'CASE'
 start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
 wait_ready nic 300
 expect "netdevsim is not the image's" is_of nic-1 netdevsim

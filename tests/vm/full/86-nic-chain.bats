@@ -86,7 +86,7 @@ expect_loaded mlx5_core ib_uverbs nvidia_peermem
 nic_up second
 [ "\$(ofed)" != "\$first" ] || fail "still the first OFED"
 expect_chain "an upgrade"
-wait_probe nvidia-peermem-ctr liveness ok 120
+wait_new_probe nvidia-peermem-ctr liveness ok 120
 probes
 refute "a probe failed" grep -q 'liveness failed\|readiness failed' /vm/probes
 
@@ -104,18 +104,21 @@ $chain
 simulate
 kube_play &
 play=\$!
-sleep 2
+poll 180 grep -qs 'waiting for MOFED' /run/nvidia/driver-manager.log
 nic_up first
 wait "\$play"
 expect_chain "a start with the GPU pod first"
 for name in mofed-container nvidia-driver-ctr nvidia-peermem-ctr mofed-container; do
+    : >/run/nvidia/validations/.driver-ctr-ready
     kill_container "\$name"
     [ "\$name" != mofed-container ] || poll 10 nic_not_ready || fail "ready after SIGKILL"
+    # The new one's first act: until then all looks as the dead one left it.
+    [ "\$name" != nvidia-driver-ctr ] || wait_gone /run/nvidia/validations/.driver-ctr-ready 180
     expect_chain "SIGKILL of \$name"
 done
-kill_container mofed-container
-kill_container nvidia-driver-ctr
-kill_container nvidia-peermem-ctr
+: >/run/nvidia/validations/.driver-ctr-ready
+kill_container mofed-container nvidia-driver-ctr nvidia-peermem-ctr
+wait_gone /run/nvidia/validations/.driver-ctr-ready 180
 expect_chain "SIGKILL of all three"
 poll 120 nic_ready || fail "not ready again after SIGKILL"
 kube_down

@@ -23,7 +23,7 @@ rounds() {
     echo "KILL_SEED=$KILL_SEED" >&3
     numbers=$(awk -v seed="$((KILL_SEED + part))" -v count="$count" -v places="$places" \
         'BEGIN { srand(seed); for (i = 0; i < count; i++) printf "%d ", 1 + int(rand() * places) }')
-    VM_TIMEOUT=2400 runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" <<CASE
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" <<CASE
 . /case/simnet.sh; . /case/kill.sh; . /case/node.sh
 victim=nic victim_image=nic:nic-1
 boot_node

@@ -23,7 +23,7 @@ host_load mlx5_ib
 host_load rdma_ucm
 builds >/tmp/inbox
 start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'waiting wait-ofed' 30
+wait_log gpu 'waiting wait-ofed' 120
 start nic
 wait_ready nic 120
 builds >/tmp/ofed

@@ -24,7 +24,7 @@ run_both() {
 . /test/drivers.sh
 simulate
 start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_log gpu 'waiting wait-ofed' 30
+wait_log gpu 'waiting wait-ofed' 120
 start nic
 wait_ready nic 90
 wait_ready gpu 90

@@ -14,9 +14,10 @@
 #                                     as long as the pod is there
 #   container_ready NAME              has its readiness probe, or without one its startup probe, succeeded in this run of it?
 #   wait_probe NAME KIND RESULT SECONDS   until a probe (startup, readiness, liveness) of it ended with `ok` or `failed`
+#   wait_new_probe …                  the same of one that ends after this call
 #   probes                            what ran: seconds of uptime, container, kind, ok, failed or ended, exit code, milliseconds
 #   wait_pod_ready SECONDS            until the driver container has reported its readiness and mounted its root
-#   kill_container NAME               SIGKILL of its first process; podman starts it again, as a kubelet does
+#   kill_container NAME…              SIGKILL of its first process, of all at once; podman starts it again, as a kubelet does
 #   expect_pod_gone                   no container of the pod is left on the node, and nothing of its driver
 #
 # What the init container said is in /run/nvidia/driver-manager.log: podman removes one that has ended.
@@ -27,7 +28,7 @@
 
 gpu_pod= # of the one DaemonSet in /case/manifest.yaml: node_up
 nic_pod=mofed-pod
-grace_seconds=30
+grace_seconds=300
 probes_folder=/case/probes
 notes_folder=/vm
 
@@ -88,8 +89,29 @@ wait_pod_ready() {
     poll "$1" pod_is_ready || fail "the driver container was not ready within $1 s"
 }
 
+# pid_of NAME: its first process; podman says 0 as long as there is none.
+pid_of() {
+    podman container inspect --format '{{.State.Pid}}' "$(container "$1")"
+}
+
+# restarted NAME PID: another process than PID is its first one.
+restarted() {
+    local pid
+    pid=$(pid_of "$1") && [ "$pid" != 0 ] && [ "$pid" != "$2" ]
+}
+
 kill_container() {
-    kill -KILL "$(podman container inspect --format '{{.State.Pid}}' "$(container "$1")")"
+    local name pid pids=''
+    for name in "$@"; do
+        poll 120 restarted "$name" '' || fail "$name does not run"
+        pids="$pids $(pid_of "$name")"
+    done
+    # shellcheck disable=SC2086
+    kill -KILL $pids
+    for pid in $pids; do
+        poll 120 restarted "$1" "$pid" || fail "podman did not start $1 again"
+        shift
+    done
 }
 
 expect_pod_gone() {
@@ -101,11 +123,12 @@ hook_of() {
     [ ! -e "$probes_folder/$1.preStop" ] || kube_exec_file "$(container_of "$1")" "$probes_folder/$1.preStop" "$grace_seconds"
 }
 
-# kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted.
+# kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted. It may take ten times as long: so much slower
+# is an emulated machine beside other load.
 kube_exec_file() {
     local id=$1 seconds=$3
     eval "set -- $(cat "$2")"
-    timeout -s KILL "$seconds" crun exec "$id" "$@"
+    timeout -s KILL "$((seconds * 10))" crun exec "$id" "$@"
 }
 
 uptime_ms() {
@@ -139,8 +162,8 @@ one_probe() {
     sed 1d "$probes_folder/$1.$2" >"$notes_folder/probe.$1.$2"
     kube_exec_file "$id" "$notes_folder/probe.$1.$2" "$timeout" >"$notes_folder/probe.$1.$2.output" 2>&1 || status=$?
     [ "$status" = 0 ] || result=failed
-    # That its end ended the probe, too, says nothing.
-    [ "$status" = 0 ] || still_runs || result=ended
+    # That its end ended the probe, too, says nothing; the first process may be the last to go.
+    [ "$status" = 0 ] || { sleep 1 && still_runs; } || result=ended
     printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>$notes_folder/probes
     [ "$status" = 0 ]
 }
@@ -211,11 +234,37 @@ kubelet() {
     : >>$notes_folder/probes
     for name in "$@"; do
         watch_container "$name" &
+        echo $! >"$notes_folder/watcher.$name"
+    done
+}
+
+# A pod that is deleted is not probed any more.
+end_watchers() {
+    local file
+    for file in "$notes_folder"/watcher.*; do
+        [ -e "$file" ] || continue
+        case ${file##*.} in
+            mofed-container) [ "$1" = "$nic_pod" ] || continue ;;
+            *) [ "$1" = "$gpu_pod" ] || continue ;;
+        esac
+        kill "$(cat "$file")" 2>/dev/null || true
+        rm "$file"
     done
 }
 
 probes() {
     cat $notes_folder/probes
+}
+
+# The same of a probe that ends after this call.
+wait_new_probe() {
+    local before
+    before=$(wc -l <$notes_folder/probes)
+    poll "$4" is_noted "$((before + 1))" "$1 $2 $3" || fail "no new $2 probe of $1 ended with $3 within $4 s"
+}
+
+is_noted() {
+    tail -n "+$1" $notes_folder/probes | grep -q " $2 "
 }
 
 wait_probe() {
@@ -226,6 +275,7 @@ wait_probe() {
 kube_down() {
     local pod=$gpu_pod file name
     [ "${1:-gpu}" = gpu ] || pod=$nic_pod
+    end_watchers "$pod"
     for file in "$probes_folder"/*.preStop; do
         [ -e "$file" ] || continue
         [ "$pod" = "$gpu_pod" ] || continue

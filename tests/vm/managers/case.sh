@@ -250,18 +250,18 @@ routes_are_there() {
 expect_cells() {
     local name
     while read -r name _; do
-        poll 30 is_there "$name" || fail "$name has $(address_of "$name"), not $(cat "/vm/address/$name")"
-        poll 30 is_reached "$name" || fail "$name is not reached from the other end"
+        poll 120 is_there "$name" || fail "$name has $(address_of "$name"), not $(cat "/vm/address/$name")"
+        poll 120 is_reached "$name" || fail "$name is not reached from the other end"
     done </vm/cells
-    poll 30 routes_are_there || { routes | diff /vm/routes - || true; fail "other routes than there were"; }
-    poll 30 is_reached_from_afar || fail "the node is not reached from another network"
+    poll 120 routes_are_there || { routes | diff /vm/routes - || true; fail "other routes than there were"; }
+    poll 120 is_reached_from_afar || fail "the node is not reached from another network"
 }
 
 # lease_end NAME: in seconds of uptime; 0: the address is gone.
 lease_end() {
     local left now
-    left=$(ip -4 -o address show dev "$1" | sed -n 's/.* valid_lft \([0-9]*\)sec.*/\1/p')
     read -r now _ </proc/uptime
+    left=$(ip -4 -o address show dev "$1" | sed -n 's/.* valid_lft \([0-9]*\)sec.*/\1/p')
     echo $((left ? left + ${now%.*} : 0))
 }
 

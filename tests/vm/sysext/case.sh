@@ -61,6 +61,7 @@ unload_ours() {
 
 # said_by ROLE PATTERN: how often its unit has said that since `use`.
 said_by() {
+    journalctl --sync
     journalctl --unit "slipway-drivers-$1.service" --since "@$(cat /vm/since)" --output cat --no-pager >/vm/journal
     grep -c -- "$2" /vm/journal || true
 }
@@ -76,8 +77,8 @@ expect_refused() {
 
 # Both extensions at once: their modules, nodes, libraries.
 expect_drivers() {
-    poll 60 is_up nic || fail "the NIC's unit is not up"
-    poll 60 is_up gpu || fail "the GPU's unit is not up"
+    poll 180 is_up nic || fail "the NIC's unit is not up"
+    poll 180 is_up gpu || fail "the GPU's unit is not up"
     expect_ours mlx5_core ib_uverbs nvidia nvidia_uvm nvidia_modeset nvidia_peermem
     poll 30 test -c /dev/nvidia-uvm || fail "udev makes no node"
     poll 30 test -c /dev/nvidia0 || fail "udev makes no node of the GPU"
