@@ -97,8 +97,8 @@ expect_unloaded nvidia
 refute "nouveau went" container_log_has gpu 'unloaded nouveau'
 start gpu SLIPWAY_UNLISTED_GPUS=true
 expect "it was not tried" wait_log gpu 'unloaded nouveau' 60
-# By itself: the driver finds no GPU here.
-wait_exit gpu 60
+wait_ready gpu 60
+stop_clean gpu
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"NO_NVIDIA_DEVICE: driver 535."*" drives only the chips in its list, supported-gpus.json, but every GPU of this node is of another chip: 0000:40:00.0 (10de:2b85). Nothing was unloaded; use an image of a newer driver"* ]]
