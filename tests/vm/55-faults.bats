@@ -427,5 +427,5 @@ wait_log peermem 'waiting wait-[a-z]+: .*\(at most [0-9]+ s more\)' 60
 exits peermem 13 60
 termination_message peermem
 CASE
-    [[ $output == *"OFED_NOT_READY: gave up after "*" s"* ]]
+    [[ $output == *"OFED_NOT_READY: gave up after "[3-9]" s"* ]]
 }

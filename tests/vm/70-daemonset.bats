@@ -64,7 +64,7 @@ cat "$notes_folder/probes" "$notes_folder/restarted"' sh "$vm_folder" "$BATS_TES
     [[ ${lines[1]} =~ ^([0-9]+)\ x\ liveness\ failed\ 3\  ]]
     [ "${BASH_REMATCH[1]}" -ge $(($(cat "$BATS_TEST_TMPDIR/notes/began") + 2)) ]
     [[ ${lines[2]} == *" x liveness failed 3 "* ]]
-    [ "${lines[3]}" = "restart --time 300 0123" ]
+    [ "${lines[3]}" = "restart --time 30 0123" ]
     [ "${#lines[@]}" -eq 4 ]
 }
 
@@ -98,7 +98,7 @@ poll 100 not_ready || echo "still ready after its end"'
     [[ ${lines[0]} == *" x startup failed 1 "* && $output =~ \ x\ startup\ ok ]]
     # On a busy machine the other probe goes on for a while beside the restart.
     [ "$(grep -c ' x liveness failed ' <<<"$output")" -eq 1 ]
-    [ "${lines[-1]}" = "restart --time 300 0123" ]
+    [ "${lines[-1]}" = "restart --time 30 0123" ]
 }
 
 # bats test_tags=full
@@ -163,7 +163,7 @@ wait_pod_ready 180
 expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem
 wait_probe nvidia-peermem-ctr startup ok 180
 wait_probe nvidia-peermem-ctr liveness ok 180
-# Somebody's hand: the container brings it back by itself, before the next liveness probe, half a minute later.
+# An administrator's rmmod: the container brings it back by itself, before the next liveness probe, half a minute later.
 rmmod nvidia_peermem
 poll 60 loaded nvidia_peermem || fail "nvidia_peermem did not come back"
 wait_probe nvidia-driver-ctr startup ok 180

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/ofed.h"
@@ -275,6 +276,7 @@ static void the_answer_ends_the_wait(void **state)
 	struct worker worker = { .fd = -1 };
 	struct role role;
 	struct action action = { .role = &role, .worker = &worker };
+	uint64_t begun_ms = clock_monotonic_ms();
 	sigset_t before;
 	int fd;
 
@@ -287,6 +289,8 @@ static void the_answer_ends_the_wait(void **state)
 	assert_int_equal(peermem_make_way(&action, &going), -EBUSY);
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 	assert_contains(action.error.text, "cannot unload it: " ANSWER);
+	/* The answer is read after the limit of five seconds, too. */
+	assert_true(clock_monotonic_ms() - begun_ms < 4000);
 	(void) close(fd);
 }
 

@@ -28,7 +28,7 @@
 
 gpu_pod= # of the one DaemonSet in /case/manifest.yaml: node_up
 nic_pod=mofed-pod
-grace_seconds=300
+grace_seconds=30
 probes_folder=/case/probes
 notes_folder=/vm
 
@@ -123,12 +123,11 @@ hook_of() {
     [ ! -e "$probes_folder/$1.preStop" ] || kube_exec_file "$(container_of "$1")" "$probes_folder/$1.preStop" "$grace_seconds"
 }
 
-# kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted. It may take ten times as long: so much slower
-# is an emulated machine beside other load.
+# kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted.
 kube_exec_file() {
     local id=$1 seconds=$3
     eval "set -- $(cat "$2")"
-    timeout -s KILL "$((seconds * 10))" crun exec "$id" "$@"
+    timeout -s KILL "$seconds" crun exec "$id" "$@"
 }
 
 uptime_ms() {
