@@ -97,8 +97,9 @@ static void read_sysfs(int net_fd, struct link *link, const struct link_table *b
 {
 	const struct link *known = link_by_index(before, link->index);
 	_cleanup_close_ int dir_fd = -1;
+	unsigned index;
 
-	if (known) {
+	if (known && !known->is_unread) {
 		memcpy(link->device, known->device, sizeof(link->device));
 		memcpy(link->module, known->module, sizeof(link->module));
 		link->dev_port = known->dev_port;
@@ -106,6 +107,10 @@ static void read_sysfs(int net_fd, struct link *link, const struct link_table *b
 		return;
 	}
 	dir_fd = openat(net_fd, link->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* It is gone, or udev has renamed it since the kernel told the name. */
+	link->is_unread = !sysfs_read_number(dir_fd, "ifindex", &index) || index != link->index;
+	if (link->is_unread)
+		return;
 	device_name_of(dir_fd, link->device);
 	sysfs_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
 	(void) sysfs_read_number(dir_fd, "dev_port", &link->dev_port);

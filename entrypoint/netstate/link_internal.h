@@ -44,6 +44,7 @@ struct link {
 	char module[64];   /* of the device's driver, or "" */
 	/* NET_ADDR_PERM, _RANDOM, _STOLEN, _SET of include/uapi/linux/netdevice.h. */
 	unsigned address_origin;
+	bool is_unread;           /* what is in sysfs of it: its folder has another name by now */
 	bool is_saved;            /* by this save */
 	struct nlmsghdr *message; /* the kernel's whole message, owned */
 };
@@ -121,7 +122,10 @@ struct restored_link {
 	uint64_t life;
 	uint64_t old_index;
 	struct link *now; /* NULL: it is not there */
-	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
+	/*
+	 * The host's own configuration has set it up after a reboot, or an earlier run has restored
+	 * it: nothing of it is changed, nor is it missing when it is gone.
+	 */
 	bool is_hosts;
 	bool is_managed;  /* addresses and routes are its manager's to give again */
 	bool is_tried;    /* it was not there, and was made, or could not be */
@@ -153,6 +157,9 @@ uint32_t restored_index(
 	const struct links_restore *restore, const struct record *record, uint32_t old_index);
 /* Reads the table anew, and what each is in it; a failure is reported. */
 void links_look(struct links_restore *restore);
+
+/* Looks anew: has one that had a carrier, and is up, none now? */
+bool links_lack_carrier(struct links_restore *restore);
 
 /*
  * A message with the bytes of a record's field as its attributes, behind so many that are zero;

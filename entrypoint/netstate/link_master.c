@@ -143,7 +143,7 @@ static size_t make_missing(struct links_restore *restore, bool is_last)
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
 
-		if (link->device || link->now || link->is_tried ||
+		if (link->device || link->now || link->is_hosts || link->is_tried ||
 			!(is_last || is_lower_there(link)))
 			continue;
 		make_one(restore, link);
@@ -196,7 +196,8 @@ static bool is_set(bool is_port, const char *kind, uint16_t type)
 	if (is_port && strcmp(kind, "bridge") == 0)
 		return type >= 64 || !(shown_of_bridge_port & BIT(type));
 	if (is_port)
-		return strcmp(kind, "bond") == 0 && type == IFLA_BOND_SLAVE_QUEUE_ID;
+		return strcmp(kind, "bond") == 0 &&
+		       (type == IFLA_BOND_SLAVE_QUEUE_ID || type == IFLA_BOND_SLAVE_PRIO);
 	if (strcmp(kind, "ipoib") == 0)
 		return type != IFLA_IPOIB_PKEY;
 	/* Interfaces' indexes, which are chosen later, and what a bond only shows. */

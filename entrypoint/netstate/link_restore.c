@@ -92,6 +92,11 @@ static struct link *find(const struct links_restore *restore, const struct resto
 	return link;
 }
 
+static bool is_missing(const struct restored_link *link)
+{
+	return link->device && !link->now && !link->is_hosts;
+}
+
 /* Reads the table anew, and what each is in it. */
 static int look(struct links_restore *restore)
 {
@@ -104,7 +109,7 @@ static int look(struct links_restore *restore)
 		struct restored_link *link = &restore->links[i];
 
 		link->now = find(restore, link);
-		restore->missing += link->device && !link->now;
+		restore->missing += is_missing(link);
 	}
 	return 0;
 }
@@ -137,6 +142,7 @@ static int collect(struct links_restore *restore)
 		link->over = record_get(record, "over");
 		link->life = record_number(record, "life");
 		link->old_index = record_number(record, "index");
+		link->is_hosts = record_get(record, LINK_DONE);
 	}
 	for (size_t i = 0; i < restore->count; i++)
 		restore->links[i].lower = restored_by_name(restore, restore->links[i].over);
@@ -168,7 +174,7 @@ static int await_links(struct links_restore *restore)
 	if (look(restore) < 0)
 		return restore->look_result;
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].device && !restore->links[i].now)
+		if (is_missing(&restore->links[i]))
 			run_failure(restore->run, "%s: no interface of %s appeared within %u ms",
 				restore->links[i].name, restore->links[i].device, bind_ms);
 	return 0;
@@ -185,6 +191,11 @@ static const char *first_without_carrier(const struct links_restore *restore)
 			return restore->links[i].name;
 	}
 	return NULL;
+}
+
+bool links_lack_carrier(struct links_restore *restore)
+{
+	return look(restore) == 0 && first_without_carrier(restore);
 }
 
 static bool have_carriers(void *context)
@@ -454,18 +465,13 @@ static void restore_flags(struct links_restore *restore)
 
 /* ---- one pass */
 
-/*
- * Interfaces that the host has set up since it booted are left to the host. So are those that an
- * earlier run has restored; this run reads them for the interfaces that stand on them.
- */
+/* Interfaces that the host has set up since it booted are left to the host. */
 static void leave_the_hosts(struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->count; i++) {
+	for (size_t i = 0; !restore->same_boot && i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
 
-		link->is_hosts = record_get(link->record, LINK_DONE) ||
-				 (!restore->same_boot && link->now &&
-					 ((link->now->flags & IFF_UP) || link->now->master));
+		link->is_hosts |= link->now && ((link->now->flags & IFF_UP) || link->now->master);
 	}
 }
 
@@ -520,8 +526,8 @@ static void links_restore_free(struct links_restore *restore)
 }
 
 /*
- * Routes and rules stay with an absent interface: to set one that is there does nothing. After a
- * boot one stays only while a device is left in the records: its restore was cut short.
+ * All of an absent interface stays, after a boot only while a device is left in the records: its
+ * restore was cut short. Routes and rules that are back are forgotten already.
  */
 static void keep_absent(struct links_restore *restore)
 {

@@ -166,12 +166,13 @@ static void forget_of_boot(struct statefile *records)
 /* ---- saving */
 
 /*
- * Chooses the records of an earlier run's state file that still hold. If no driver has gone since,
- * none does; if one has, all do. If the node has booted since, only those of devices that it has
- * not set up itself hold, for its interfaces are then as its own configuration made them. After a
- * finished restore, those hold that have not come or not been set up since.
+ * Chooses the records of an earlier run's state file that still hold. If no interface has gone
+ * since, none does but those of RDMA that went before; if one has, all do. If the node has booted
+ * since, only those of devices that it has not set up itself hold, for its interfaces are then as
+ * its own configuration made them. After a finished restore, those hold that have not come or not
+ * been set up since.
  */
-static void choose_what_holds(const struct run *run)
+static int choose_what_holds(const struct run *run)
 {
 	const char *path = run->netstate->path;
 
@@ -186,8 +187,9 @@ static void choose_what_holds(const struct run *run)
 		records_forget(run->records, link_kinds, LINK_DONE, "1");
 		devices_forget_set_up(run);
 	} else if (links_are_untouched(run)) {
-		statefile_free(run->records);
+		return rdma_keep_lost(run);
 	}
+	return 0;
 }
 
 static int save(const struct run *run, struct error *error)
@@ -198,8 +200,8 @@ static int save(const struct run *run, struct error *error)
 		return r;
 	if (r == -EBADMSG)
 		run_note(run, "%s; moved aside", error->text);
-	else if (r == 0)
-		choose_what_holds(run);
+	else if (r == 0 && choose_what_holds(run) < 0)
+		return error_set_errno(error, -ENOMEM, "network state");
 	r = name_boot(run, error);
 	if (r < 0)
 		return r;

@@ -139,6 +139,11 @@ bool links_are_untouched(const struct run *run);
 #define RDMA_KIND "rdma"
 
 int rdma_save(const struct run *run); /* -ENOMEM */
+/*
+ * Takes out all records but those of an RDMA device that is gone, or whose settings went with
+ * rdma_cm: both go before an interface does. -ENOMEM.
+ */
+int rdma_keep_lost(const struct run *run);
 void rdma_restore(const struct run *run);
 
 /* ---- interfaces in another network namespace, which are only reported (netns.c) */

@@ -186,6 +186,47 @@ int rdma_save(const struct run *run)
 	return 0;
 }
 
+/* "1.default_roce_tos" and its like: what is behind the port, one of settings[]. NULL. */
+static const char *setting_of(const char *field)
+{
+	const char *dot = strchr(field, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(settings); i++)
+		if (strcmp(dot + 1, settings[i].name) == 0)
+			return settings[i].name;
+	return NULL;
+}
+
+static bool has_settings_of_rdma_cm(const struct record *record)
+{
+	for (size_t i = 0; i < record->count; i++) {
+		const char *setting = setting_of(record->fields[i].name);
+
+		if (setting && strcmp(setting, TRAFFIC_CLASS) != 0)
+			return true;
+	}
+	return false;
+}
+
+int rdma_keep_lost(const struct run *run)
+{
+	_cleanup_(devices_free) struct rdma_devices devices = { 0 };
+	bool has_rdma_cm = fs_exists(run->netstate->root_fd, "sys/module/rdma_cm");
+
+	if (list_devices(run->netstate->root_fd, &devices) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->records->count; i++) {
+		struct record *record = &run->records->items[i];
+
+		if (strcmp(record->kind, RDMA_KIND) != 0 ||
+			(only_of(&devices, record_text(record, "device")) &&
+				(has_rdma_cm || !has_settings_of_rdma_cm(record))))
+			record_forget(record);
+	}
+	records_sweep(run->records);
+	return 0;
+}
+
 /* ---- restoring */
 
 struct renaming {
@@ -300,17 +341,6 @@ static bool is_configurable(void *context)
 	struct config_wait *wait = context;
 
 	return rdma_config_begin(&wait->config, wait->fd, wait->name);
-}
-
-/* "1.default_roce_tos" and its like: what is behind the port, one of settings[]. NULL. */
-static const char *setting_of(const char *field)
-{
-	const char *dot = strchr(field, '.');
-
-	for (size_t i = 0; dot && i < ARRAY_SIZE(settings); i++)
-		if (strcmp(dot + 1, settings[i].name) == 0)
-			return settings[i].name;
-	return NULL;
 }
 
 /* False: what is loaded has no such setting. */

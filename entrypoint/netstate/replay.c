@@ -5,7 +5,8 @@
  * A table says for each kind what to ask for, where indexes are, and which parts of an answer do
  * not belong into a request. The state file has a record for each:
  *
- *   address life link text raw [since]      raw: the message behind its netlink header
+ *   address life link text raw [since] [until] [shared]
+ *                                           raw: the message behind its netlink header
  *   neighbour life link text raw            bridge-entry life link raw
  *   nexthop life text raw                   route life text raw [until] [part]
  *   rule life text raw                      bridge-vlans life link vlans
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/netstate/link_internal.h"
 
@@ -44,12 +46,15 @@
 #define IN_PART "part"
 /* A bridge port's VLANs, saved without the rest of the message. */
 #define VLANS "vlans"
+/* Marks an address that an interface had which is not saved. */
+#define SHARED "shared"
 
 #define ATTRIBUTES 64 /* of which more none is looked at */
 
 #define IP6_RT_PRIO_ADDRCONF 256 /* Linux include/net/ip6_route.h */
 
-#define RETRY_MS 100 /* until what was refused is tried again */
+#define RETRY_MS   100   /* until what was refused is tried again */
+#define CARRIER_MS 30000 /* a fast port's link may take this long to come up */
 
 /* The part of a message behind its netlink header. */
 struct body {
@@ -63,6 +68,7 @@ struct saving {
 	bool is_second;          /* round of dumps */
 	const struct link *link; /* that the message is about; NULL: about no single one */
 	struct strv nexthops;    /* numbers of those that are saved */
+	struct strv others;      /* addresses of interfaces that are not saved */
 };
 
 /* An object that is still to be restored, and the kernel's last answer to it. */
@@ -168,13 +174,16 @@ static uint32_t address_flags(const struct body *body)
 	return flags ? netlink_number(flags) : header->ifa_flags;
 }
 
-/* NULL: it has no lifetime that ends. */
+/* NULL: it has no lifetime that ends. One that is valid for ever may still be deprecated. */
 static const struct ifa_cacheinfo *lifetimes_of(const struct body *body)
 {
 	const struct ifa_cacheinfo *lifetimes =
 		netlink_payload(body->attributes[IFA_CACHEINFO], sizeof(*lifetimes));
 
-	return lifetimes && lifetimes->ifa_valid != FOR_EVER ? lifetimes : NULL;
+	return lifetimes && (lifetimes->ifa_valid != FOR_EVER ||
+				    lifetimes->ifa_prefered != FOR_EVER)
+		       ? lifetimes
+		       : NULL;
 }
 
 /* Not temporary ones, those of router advertisements and of the link: the kernel makes them. */
@@ -188,18 +197,46 @@ static bool address_is_wanted(const struct saving *saving, const struct body *bo
 	       (proto < PROTO_KERNEL_LO || proto > PROTO_KERNEL_LL);
 }
 
-/* Lifetimes are what is left of them: that runs on while the driver is gone. */
+/*
+ * Lifetimes are what is left of them: that runs on while the driver is gone, since that time. Of an
+ * address that is valid for ever, which nobody has to prolong: until when it is preferred.
+ */
 static int describe_address(const struct body *body, struct record *record)
 {
 	const struct ifaddrmsg *header = body->header;
+	const struct ifa_cacheinfo *lifetimes = lifetimes_of(body);
+	unsigned long long now_s = link_boottime_s();
 	char address[INET6_ADDRSTRLEN];
 	int r;
 
 	format_own(body, address);
 	r = record_setf(record, "text", "%s/%u", address, header->ifa_prefixlen);
-	if (r < 0 || !lifetimes_of(body))
+	if (r < 0 || !lifetimes)
 		return r;
-	return record_setf(record, "since", "%llu", (unsigned long long) link_boottime_s());
+	return lifetimes->ifa_valid == FOR_EVER
+		       ? record_setf(record, "until", "%llu", now_s + lifetimes->ifa_prefered)
+		       : record_setf(record, "since", "%llu", now_s);
+}
+
+/* Marks those of this save that an interface has which is not saved: it will have them then, too.
+ */
+static int mark_shared(const struct saving *saving)
+{
+	const struct links_save *save = saving->save;
+
+	for (size_t i = 0; i < save->run->records->count; i++) {
+		struct record *record = &save->run->records->items[i];
+		const char *text = record_text(record, "text");
+		char address[INET6_ADDRSTRLEN];
+
+		(void) snprintf(address, sizeof(address), "%.*s", (int) strcspn(text, "/"), text);
+		if (strcmp(record->kind, "address") == 0 &&
+			strcmp(record_text(record, "life"), save->life) == 0 &&
+			strv_contains(&saving->others, address) &&
+			record_set(record, SHARED, "1") < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int keep_present(void *context, const struct nlmsghdr *message)
@@ -216,8 +253,8 @@ static int keep_present(void *context, const struct nlmsghdr *message)
 }
 
 /*
- * An address that another interface was given meanwhile stays there. Each link has its own
- * link-local addresses; if the link has the address already, the kernel says so.
+ * An address that another interface was given meanwhile stays there, unless both had it. Each link
+ * has its own link-local addresses; if the link has the address already, the kernel says so.
  */
 static bool prepare_address(struct replay *replay, struct task *task)
 {
@@ -227,7 +264,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 
 	format_own(&replay->body, address);
 	length = strlen(address);
-	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE)
+	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE || record_get(task->record, SHARED))
 		return true;
 	for (size_t i = 0; i < replay->presents.count; i++) {
 		const char *present = replay->presents.items[i];
@@ -263,16 +300,23 @@ static bool finish_address(struct replay *replay, struct task *task, struct nlms
 	const struct ifa_cacheinfo *saved = lifetimes_of(&replay->body);
 	struct ifaddrmsg *header = mnl_nlmsg_get_payload(request);
 	struct ifa_cacheinfo left;
-	uint64_t since, gone;
+	uint64_t since, gone, until;
 
 	header->ifa_flags = 0;
 	mnl_attr_put_u32(request, IFA_FLAGS, address_flags(&replay->body) & ADDRESS_FLAGS);
 	if (!saved)
 		return true;
+	left = *saved;
+	if (left.ifa_valid == FOR_EVER) {
+		until = restore->same_boot ? record_number(task->record, "until") : 0;
+		left.ifa_prefered =
+			until > restore->now_s ? (uint32_t) (until - restore->now_s) : 0;
+		mnl_attr_put(request, IFA_CACHEINFO, sizeof(left), &left);
+		return true;
+	}
 	if (!restore->same_boot || record_get_u64(task->record, "since", &since) < 0)
 		return false;
 	gone = restore->now_s > since ? restore->now_s - since : 0;
-	left = *saved;
 	if (left.ifa_valid <= gone)
 		return false;
 	left.ifa_valid -= (uint32_t) gone;
@@ -715,6 +759,7 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	struct saving *saving = context;
 	const struct links_save *save = saving->save;
 	const struct object *object = saving->object;
+	char other[INET6_ADDRSTRLEN];
 	struct record *record;
 	struct body body;
 	uint32_t index;
@@ -728,6 +773,10 @@ static int save_message(void *context, const struct nlmsghdr *message)
 		memcpy(&index, (const char *) body.header + object->index_at, sizeof(index));
 		if (links_save_has(save, index))
 			saving->link = link_by_index(&save->table, index);
+		if (!saving->link && object->set == RTM_NEWADDR) {
+			format_own(&body, other);
+			return strv_push(&saving->others, other);
+		}
 		if (!saving->link)
 			return 0;
 	}
@@ -778,7 +827,10 @@ int replay_save(const struct links_save *save, struct error *error)
 		if (r == 0 && objects[i].is_dumped_twice)
 			r = dump(&saving, error);
 	}
+	if (r == 0 && mark_shared(&saving) < 0)
+		r = error_set_errno(error, -ENOMEM, "addresses");
 	strv_free(&saving.nexthops);
+	strv_free(&saving.others);
 	return r;
 }
 
@@ -914,11 +966,16 @@ static bool try(struct replay *replay, struct task *task)
 		return true;
 	}
 	r = netlink_talk(replay->restore->netlink, request, NULL, NULL, &error);
-	if (r < 0)
+	if (r < 0 && r != -EEXIST) {
 		(void) snprintf(task->words, sizeof(task->words), "%.150s", error.text);
-	else if (task->left_out)
+		return false;
+	}
+	/* A whole one is the node's again, also if the next start tries what is missing. */
+	if (task->left_out)
 		(void) !record_set(task->record, IN_PART, "1");
-	return r == 0 || r == -EEXIST;
+	else if (task->object->is_late)
+		record_forget(task->record);
+	return true;
 }
 
 /* Round by round, for a route by way of a gateway can go in when the one to the gateway is. */
@@ -940,6 +997,27 @@ static bool are_done(struct replay *replay)
 		}
 	} while (done && left);
 	return !left;
+}
+
+/*
+ * A request that is refused now may be accepted in a moment: a nexthop has to have a carrier, and
+ * an IPv6 source address counts once no host on the link has objected to it, for which the kernel
+ * waits a second from the carrier on. No list of events covers all that a route may wait for.
+ */
+static void try_all(struct replay *replay, bool is_late)
+{
+	uint64_t begun_ms = clock_monotonic_ms();
+	uint64_t since_ms = begun_ms; /* nothing is waited for that may take longer */
+
+	while (!are_done(replay) && is_late) {
+		uint64_t now_ms = clock_monotonic_ms();
+
+		if (now_ms - begun_ms < CARRIER_MS && links_lack_carrier(replay->restore))
+			since_ms = now_ms;
+		if (now_ms - since_ms >= replay->restore->run->netstate->bind_ms)
+			return;
+		(void) poll(NULL, 0, RETRY_MS);
+	}
 }
 
 /*
@@ -1005,15 +1083,7 @@ void replay_restore(struct links_restore *restore, bool is_late)
 		else
 			leave_managed(&replay);
 	}
-	/*
-	 * A request that is refused now may be accepted in a moment: an IPv6 source address counts
-	 * once no host on the link has objected to it, for which the kernel waits a second. No list
-	 * of events covers all that a route may wait for.
-	 */
-	for (uint32_t waited_ms = 0;
-		!are_done(&replay) && is_late && waited_ms < run->netstate->bind_ms;
-		waited_ms += RETRY_MS)
-		(void) poll(NULL, 0, RETRY_MS);
+	try_all(&replay, is_late);
 	for (size_t i = 0; i < replay.count; i++) {
 		report(run, &replay.tasks[i]);
 		free(replay.tasks[i].message);

@@ -72,6 +72,8 @@ ip address add 10.9.0.1 peer 10.9.0.2/32 dev mgmt0
 ip address add 10.0.5.1/24 dev mgmt0 valid_lft 4000 preferred_lft 2000
 ip address add 2001:db8::1/64 dev mgmt0
 ip address add 2001:db8:1::1/64 dev mgmt0 noprefixroute
+ip address add 2001:db8:2::1/64 dev mgmt0 preferred_lft 0
+ip address add 2001:db8:3::1/64 dev mgmt0 preferred_lft 3000
 # What goes with the interface under it, one of them on another of them.
 ip link add link mgmt0 name storage type vlan id 110 ingress-qos-map 1:2 egress-qos-map 3:4
 ip link set storage mtu 8000 up
@@ -82,6 +84,8 @@ ip address add 10.11.0.1/24 dev inner
 ip link add link mgmt0 name mac0 type macvlan mode bridge
 ip link set mac0 address 02:00:00:00:00:77 up
 ip address add 10.12.0.1/24 dev mac0
+# An address that another interface has as well, and keeps.
+ip address add 10.12.0.1/32 dev lo
 # A container network's tunnels: one goes, the other stays and is bound to what is not there any more.
 ip link add vx0 type vxlan id 42 dev mgmt0 dstport 4789 local 10.0.0.1 nolearning
 ip link set vx0 up
@@ -96,6 +100,7 @@ ip link add bond0 type bond mode active-backup miimon 50 primary eth2
 ip link set bond0 address 02:bb:bb:bb:bb:bb
 ip link set eth1 master bond0
 ip link set eth2 master bond0
+ip link set eth2 type bond_slave prio 7
 ip link set bond0 mtu 4000 up
 ip link add link bond0 name bond0.20 type vlan id 20
 ip link set bond0.20 up
@@ -253,6 +258,8 @@ ip address add 10.6.0.1/24 dev here
 ip route add 10.66.0.0/16 via 10.6.0.9
 ip link set eth0 up
 settle
+ip nexthop add id 9 via 10.6.0.77 dev here
+ip route add 10.68.0.0/16 nhid 9
 ip route add 10.67.0.0/16 nexthop via 10.0.0.9 nexthop via 10.6.0.9
 ip link property add dev eth1 altname taken-by-another
 nettool save run/journal $driver
@@ -273,6 +280,8 @@ grep -q 'eth1: its master br0 is missing' /tmp/output
 [ "$(cat /sys/class/net/eth1/mtu)" = 4000 ]
 ip address show dev here | grep -q 'inet 10.6.0.1/24'
 ip route show 10.66.0.0/16 | grep -q 'dev here'
+# The card's link takes longer to come up than the 700 ms, and the kernel takes no nexthop before.
+ip route show 10.68.0.0/16 | grep -q 'nhid 9 via 10.6.0.77 dev here'
 # Of several ways the ones that are left.
 ip route show 10.67.0.0/16 | grep -q 'dev here'
 grep -q 'route 10.67.0.0/16.*: without 1 of its paths' /tmp/output

@@ -47,6 +47,7 @@ static int make_node(void **state)
 		return -1;
 	folder = *state;
 	folder_write_text(folder, "sys/class/net/lo/dev_port", "0\n");
+	folder_write_text(folder, "sys/class/net/lo/ifindex", "1\n");
 	folder_subfolder(folder, DEVICE);
 	folder_subfolder(folder, "sys/bus/pci/drivers/test_nic");
 	folder_subfolder(folder, "sys/module/test_nic");
@@ -560,6 +561,22 @@ static void what_the_host_has_up_is_the_hosts(void **state)
 	assert_int_equal(filter[0], '1');
 }
 
+/* An earlier run has restored it; that it went since then is not this run's. */
+static void a_device_that_came_and_went_is_not_reported(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+
+	begin(&attempt, folder, "test_nic");
+	save(&attempt, &records);
+	assert_int_equal(record_set(&records.items[1], LINK_DONE, "1"), 0);
+	assert_int_equal(unlinkat(folder->fd, "sys/class/net/lo/device", 0), 0);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.reported.count, 0);
+	assert_null(find(&records, "link"));
+}
+
 static void a_device_that_does_not_come_is_reported(void **state)
 {
 	const struct folder *folder = *state;
@@ -574,6 +591,28 @@ static void a_device_that_does_not_come_is_reported(void **state)
 	assert_string_equal(
 		attempt.first, "lo: no interface of pci/0000:3b:00.0 appeared within 50 ms");
 	assert_int_equal(attempt.reported.count, 1);
+}
+
+/* As if udev had renamed it between the kernel's answer and the look into sysfs. */
+static void what_is_renamed_while_it_is_read_is_read_again(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_(link_table_free) struct link_table table = { 0 };
+	struct error error = { 0 };
+
+	assert_int_equal(
+		renameat(folder->fd, "sys/class/net/lo", folder->fd, "sys/class/net/aside"), 0);
+	assert_int_equal(link_table_read(folder->fd, netlink, &table, &error), 0);
+	assert_string_equal(link_by_index(&table, LOOPBACK)->device, "");
+	/* Another interface has the name. */
+	folder_write_text(folder, "sys/class/net/lo/ifindex", "7\n");
+	give_device(folder);
+	assert_int_equal(link_table_read(folder->fd, netlink, &table, &error), 0);
+	assert_string_equal(link_by_index(&table, LOOPBACK)->device, "");
+	folder_write_text(folder, "sys/class/net/lo/ifindex", "1\n");
+	assert_int_equal(link_table_read(folder->fd, netlink, &table, &error), 0);
+	assert_string_equal(link_by_index(&table, LOOPBACK)->device, "pci/0000:3b:00.0");
 }
 
 /* ---- several ways, of which one is gone */
@@ -668,6 +707,43 @@ static unsigned ways_of_all(struct netlink *netlink)
 
 	assert_int_equal(netlink_talk(netlink, request, count_ways, &ways, &error), 0);
 	return ways;
+}
+
+static unsigned rules_and_routes(struct netlink *netlink)
+{
+	struct counts counts = count_all(netlink);
+
+	return counts.rules + counts.routes;
+}
+
+/* All that is not pending is the node's own: an administrator may have removed it meanwhile. */
+static void the_next_start_adds_only_what_is_missing(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+	struct record *vlan;
+	unsigned before;
+
+	begin(&attempt, *state, "test_nic");
+	configure(netlink);
+	save(&attempt, &records);
+	add_absent(&records);
+	vlan = statefile_add(&records, "link");
+	assert_int_equal(record_set(vlan, "name", "removed"), 0);
+	assert_int_equal(record_set(vlan, "kind", "vlan"), 0);
+	assert_int_equal(record_set(vlan, "over", "other"), 0);
+	assert_int_equal(record_set(vlan, LINK_DONE, "1"), 0);
+	restore(&attempt, &records);
+	assert_string_equal(
+		attempt.first, "other: no interface of pci/0000:3c:00.0 appeared within 50 ms");
+	assert_int_equal(attempt.result.failures, 1);
+	assert_null(find(&records, "route"));
+	assert_null(find(&records, "rule"));
+	forget(netlink);
+	before = rules_and_routes(netlink);
+	restore(&attempt, &records);
+	assert_int_equal(rules_and_routes(netlink), before);
 }
 
 /* Its second interface came too late for the first try. */
@@ -987,6 +1063,9 @@ int main(void)
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),
 		node_test(what_the_host_has_up_is_the_hosts),
 		node_test(a_device_that_does_not_come_is_reported),
+		node_test(a_device_that_came_and_went_is_not_reported),
+		node_test(what_is_renamed_while_it_is_read_is_read_again),
+		node_test(the_next_start_adds_only_what_is_missing),
 		node_test(a_route_goes_by_the_ways_that_are_left),
 		node_test(a_route_that_is_whole_again_takes_its_parts_place),
 		node_test(a_group_has_the_members_that_are_left),

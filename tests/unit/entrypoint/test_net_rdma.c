@@ -273,6 +273,36 @@ static void where_rdma_cm_goes_all_devices_are_saved(void **state)
 	assert_int_equal(bench.records.count, 1);
 }
 
+/* rdma_cm and mlx5_ib go first: a start may be killed when no interface has gone yet. */
+static void what_went_before_the_interfaces_is_kept(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	make_rdma(folder, "storage0", "0000:3b:00.1");
+	folder_subfolder(folder, CLASS "mlx5_0/ports/1");
+	folder_subfolder(folder, "sys/module/rdma_cm");
+	folder_write_text(folder, TOS, "106\n");
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_non_null(statefile_add(&bench.records, "link"));
+	assert_int_equal(bench.records.count, 3);
+	assert_int_equal(unlinkat(folder->fd, "sys/module/rdma_cm", AT_REMOVEDIR), 0);
+	assert_int_equal(rdma_keep_lost(&bench.run), 0);
+	assert_int_equal(bench.records.count, 1);
+	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
+	folder_subfolder(folder, "sys/module/rdma_cm");
+	assert_int_equal(rdma_keep_lost(&bench.run), 0);
+	assert_int_equal(bench.records.count, 0);
+	assert_int_equal(rdma_save(&bench.run), 0);
+	assert_int_equal(unlinkat(folder->fd, CLASS "storage0/device", 0), 0);
+	assert_int_equal(unlinkat(folder->fd, CLASS "storage0", AT_REMOVEDIR), 0);
+	assert_int_equal(rdma_keep_lost(&bench.run), 0);
+	assert_int_equal(bench.records.count, 1);
+	assert_string_equal(record_get(&bench.records.items[0], "name"), "storage0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +316,7 @@ int main(void)
 		folder_test(a_folder_in_configfs_goes_when_it_was_read),
 		folder_test(a_record_writes_no_other_file),
 		folder_test(where_rdma_cm_goes_all_devices_are_saved),
+		folder_test(what_went_before_the_interfaces_is_kept),
 	};
 
 	return cmocka_run_group_tests_name("net_rdma", tests, NULL, NULL);
