@@ -181,7 +181,9 @@ int gpu_export_root(struct action *action)
 int gpu_retire_root(struct action *action)
 {
 	const struct role *role = action->role;
-	int r = rootfs_empty(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
+	int r = sysmodule_exists(role->root_fd, "nvidia")
+			? 0
+			: rootfs_empty(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
 
 	/* The pod mounts this folder of the host: a next start needs it, whatever ends this one. */
 	if (r == 0) {

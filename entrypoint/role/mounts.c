@@ -282,7 +282,7 @@ static bool has_skeleton(int root_fd, const char *target)
 	       strcmp(mount.source, SKELETON) == 0;
 }
 
-/* Each of its folders and links is the same in this image, or is missing there and not mounted. */
+/* Each of its folders and links is the same in this image, or is missing there. */
 static bool skeleton_fits(int root_fd, const char *target)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -294,11 +294,8 @@ static bool skeleton_fits(int root_fd, const char *target)
 
 		(void) snprintf(path, sizeof(path), "/%s/%s", target, names.items[i]);
 		(void) snprintf(ours, sizeof(ours), STAGE_ROOT "/%s", names.items[i]);
-		if (read_entry(ours, wanted) < 0) {
-			if (mountinfo_count(root_fd, path + 1) > 0)
-				return false;
+		if (read_entry(ours, wanted) < 0)
 			continue;
-		}
 		if (read_entry(path, is) < 0 || strcmp(is, wanted) != 0)
 			return false;
 	}
@@ -372,22 +369,27 @@ static int fill_skeleton(struct strv *folders, struct error *error)
 }
 
 /*
- * Unmounts all mounts at each folder but the lowest, which is the new one; a start that was killed
- * here has left more than one.
+ * Unmounts all mounts at each folder but the lowest of @folders, which is the new one; a start that
+ * was killed here has left more than one. Those that this image does not have go altogether.
  */
 static int unmount_old(
 	int root_fd, const char *target, const struct strv *folders, struct error *error)
 {
+	_cleanup_strv_ struct strv names = { 0 };
 	/* First, that the stage goes must not remove the new ones. */
 	int r = change_propagation(STAGE_SKELETON, MS_REC | MS_PRIVATE, error);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < folders->count; i++) {
+	r = fs_list(root_fd, target, &names);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", target);
+	for (size_t i = 0; i < names.count; i++) {
+		int stay = strv_contains(folders, names.items[i]) ? 1 : 0;
 		char path[PATH_MAX];
 
-		(void) snprintf(path, sizeof(path), "/%s/%s", target, folders->items[i]);
-		r = unmount_times(path, mountinfo_count(root_fd, path + 1) - 1, error);
+		(void) snprintf(path, sizeof(path), "/%s/%s", target, names.items[i]);
+		r = unmount_times(path, mountinfo_count(root_fd, path + 1) - stay, error);
 		if (r < 0)
 			return r;
 	}

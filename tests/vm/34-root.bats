@@ -78,10 +78,6 @@ for round in 2 3; do
     [ "$(mounts_at /operand/driver)" = 1 ] || fail "the operand sees $(mounts_at /operand/driver) roots"
 done
 follows operand2
-rm /tmp/read
-expect "the host saw a gap" wait $host
-expect "the operand saw a gap" wait $whole
-umount -l /operand
 
 # Without propagation: what was there when it started. Its files are those of the image's layers, and the nodes are right
 # as long as the driver is the same.
@@ -90,7 +86,7 @@ exec_in operand sh -euc 'test -e /private-root/usr/lib/x86_64-linux-gnu/libcuda.
     : </private-root/dev/nvidia-uvm'
 refute "it has a newer root" exec_in operand test -e /private-root/etc/mark.2.operand
 
-# Another image, whose modules take the place of these.
+# Another image, a start of which takes the full path and keeps the modules, for they are the same.
 mkdir -p /vm/other/upper /vm/other/work
 mount -t overlay -o lowerdir=/images/gpu/rootfs,upperdir=/vm/other/upper,workdir=/vm/other/work overlay /images/gpu-elsewhere/rootfs
 sed -i 's/^set=.*/set=another/' $(grep -rl ^set= /images/gpu-elsewhere/rootfs/etc/slipway /images/gpu-elsewhere/rootfs/usr/lib/slipway)
@@ -105,6 +101,10 @@ for operand in operand operand2 operand3; do
     follows "$operand"
     exec_in "$operand" test -e /driver-root/another/image || fail "$operand does not see the other image"
 done
+rm /tmp/read
+expect "the host saw a gap" wait $host
+expect "the operand saw a gap" wait $whole
+umount -l /operand
 
 # And back: what only the other image had is gone.
 round=5
