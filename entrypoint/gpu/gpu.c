@@ -164,8 +164,20 @@ static int load(struct action *action)
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
-	{ .name = "identify-kernel", .perform = identify },
-	{ .name = "find-device", .perform = gpu_find_device },
+	/*
+	 * Every start begins these two. Their undos bring back what a start took from the node,
+	 * also one that was killed, when the next one fails before it takes anything itself.
+	 */
+	{ .name = "identify-kernel",
+		.perform = identify,
+		.undo_kind = STEP_WORKER,
+		.undo = gpu_return_devices,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
+	{ .name = "find-device",
+		.perform = gpu_find_device,
+		.undo_kind = STEP_WORKER,
+		.undo = role_reload_replaced,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
@@ -207,24 +219,18 @@ static const struct step gpu_steps[] = {
 		.deadline_ms = 600 * 1000 },
 	{ .name = "forget", .wanted = takes_full_path, .perform = fast_path_forget },
 	{ .name = "free-devices",
-		.is_done = keeps_or_devices_are_free, /* not .wanted: the undo runs */
+		.is_done = keeps_or_devices_are_free,
 		.kind = STEP_WORKER,
 		.perform = gpu_free_devices,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = gpu_return_devices,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.deadline_ms = LOAD_DEADLINE_MS }, /* undone with "identify-kernel" */
 	{ .name = "unload-conflicting",
 		.is_done = keeps_or_nothing_is_loaded,
 		.kind = STEP_WORKER,
 		.perform = role_unload_conflicting,
-		.deadline_ms = LOAD_DEADLINE_MS,
-		.undo_kind = STEP_WORKER,
-		.undo = role_reload_replaced,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.deadline_ms = LOAD_DEADLINE_MS }, /* undone with "find-device" */
 	/*
-	 * The programs of an old root fit the modules that are gone now. A driver that could not go
-	 * keeps its root: here as in the undo of "firmware-path", which comes after the unloading.
+	 * The programs of an old root fit the modules that are gone now. A driver that stays keeps
+	 * its root: here as in the undo of "firmware-path", which comes after the unloading.
 	 */
 	{ .name = "retire-root", .wanted = takes_full_path, .perform = gpu_retire_root },
 	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = gpu_withdraw_root },

@@ -201,6 +201,23 @@ int role_unload_conflicting(struct action *action)
 	return r < 0 ? take_back(action, changed, &host, &removed, r) : 0;
 }
 
+/* Is one of them loaded that is not of the node's own driver? Then ours is there, or a part of it.
+ */
+static bool is_ours_loaded(
+	const struct role *role, struct loader *host, const struct strv *replaced)
+{
+	for (size_t i = 0; host && i < replaced->count; i++) {
+		enum loaded loaded;
+		struct error ignored;
+
+		if (sysmodule_exists(role->root_fd, replaced->items[i]) &&
+			loader_compare(host, replaced->items[i], &loaded, &ignored) == 0 &&
+			loaded == LOADED_OTHER)
+			return true;
+	}
+	return false;
+}
+
 int role_reload_replaced(struct action *action)
 {
 	const struct role *role = action->role;
@@ -217,17 +234,22 @@ int role_reload_replaced(struct action *action)
 	r = read_list(role, LIST_REPLACED, &replaced, &action->error);
 	if (r == -ENOENT)
 		return 0;
+	/* Where there is no tree, load_again() reports it. */
+	if (r == 0 &&
+		loader_open(role->root_fd, role->host_root, role->krel, &host, &no_tree) == -ENOMEM)
+		return action_reason(action, REASON_INTERNAL, -ENOMEM);
 	for (size_t i = 0; r == 0 && i < replaced.count; i++) {
 		char *file_name = strchr(replaced.items[i], ' ');
 
 		if (!file_name)
 			continue;
 		*file_name++ = '\0';
-		/* Where there is no tree, load_again() reports it. */
-		if (host || loader_open(role->root_fd, role->host_root, role->krel, &host,
-				    &no_tree) == 0)
+		if (host)
 			r = loader_rename(host, replaced.items[i], file_name, &action->error);
 	}
+	/* A start was refused while ours is loaded: the node's modules have no place in it. */
+	if (r == 0 && is_ours_loaded(role, host, &replaced))
+		return 0;
 	if (r == 0)
 		r = load_again(role, action->worker, NULL, &host, &replaced, &action->error);
 	if (r < 0)

@@ -73,19 +73,46 @@ install nvidia /usr/sbin/modprobe -i nvidia-current $CMDLINE_OPTS
 install nvidia-uvm /usr/sbin/modprobe nvidia ; /usr/sbin/modprobe -i nvidia-current-uvm $CMDLINE_OPTS
 OWN
 host_load nvidia-uvm
+host_load nvidia-current-drm
 own=$(build_id)
 # The kernel takes the value; the module then looks for no GPU, and fails.
 echo NVreg_RegisterPCIDriver=0 >/vm/drivers/nvidia.conf
 start gpu:gpu-no-drm
 exits gpu 12 60
 container_log_has gpu 'unloaded nvidia_uvm'
-expect_loaded nvidia nvidia_uvm
-grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
-[ "$(build_id)" = "$own" ] || fail "the driver is not the node's own"
+expect_own() {
+    expect_loaded nvidia nvidia_uvm nvidia_drm
+    grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+    [ "$(build_id)" = "$own" ] || fail "the driver is not the node's own"
+}
+expect_own
 rm /vm/drivers/nvidia.conf
 start gpu:gpu-no-drm
 wait_ready gpu 60
 [ "$(build_id)" != "$own" ] || fail "the driver is still the node's own"
+
+echo "==> a start that is refused puts no module of the node's own driver into ours"
+device_node nvidia-uvm /dev/nvidia-uvm
+hold /dev/nvidia-uvm
+kill_hard gpu
+wait_exit gpu 10
+echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+exits gpu 16 60
+[ ! -e /sys/module/nvidia_drm ] || fail "the node's own nvidia_drm is loaded on our driver"
+[ "$(build_id)" != "$own" ] || fail "our driver is gone"
+
+echo "==> killed when the node's own driver was gone: the next start fails early, and it is back"
+kill "$held_pid"
+wait "$held_pid" || true
+rmmod nvidia_uvm nvidia_modeset nvidia
+echo NVreg_EnableStreamMemOPs=many >/vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+exits gpu 25 60
+expect_own
+rm /vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+wait_ready gpu 60
 stop_clean gpu
 expect_nothing_left
 CASE
