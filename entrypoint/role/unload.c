@@ -72,6 +72,17 @@ static int refuse_references(const struct unload *unload, struct worker *worker,
 		who, more);
 }
 
+/* Is another process unloading it? Its attributes go before its folder, and that before its line.
+ */
+static bool is_going(int root_fd, const char *module)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (!sysmodule_is_built_in(root_fd, module))
+		return !sysmodule_is_live(root_fd, module);
+	return sysmodule_list(root_fd, &names) == 0 && strv_contains(&names, module);
+}
+
 /* Holders come first: depth-first over them. */
 static int visit(const struct unload *unload, struct worker *worker, const char *module,
 	struct strv *order, struct error *error)
@@ -95,6 +106,11 @@ static int visit(const struct unload *unload, struct worker *worker, const char 
 			return r;
 	}
 	references = sysmodule_references(unload->root_fd, module);
+	if (references < 0 && is_going(unload->root_fd, module))
+		return error_set(error, -EBUSY,
+			"%s is being unloaded by another process: wait until it is gone", module);
+	if (references < 0 && !sysmodule_exists(unload->root_fd, module))
+		return 0;
 	if (references < 0)
 		return error_set(error, -EOPNOTSUPP,
 			"%s cannot be unloaded: it is built in, or the kernel has no module "

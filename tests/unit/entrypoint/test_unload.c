@@ -179,6 +179,26 @@ static void of_many_users_the_first_are_named_and_all_counted(void **state)
 	assert_contains(error.text, "(python3, /dev/nvidia3) and 3 more: stop");
 }
 
+/* Its attributes go first, then its folder. */
+static void one_that_another_process_unloads_is_busy(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv order = { 0 };
+	struct error error;
+
+	folder_module(folder, "nvidia", "-1\n", NULL);
+	folder_write_text(folder, "sys/module/nvidia/initstate", "going\n");
+	folder_write_text(folder, "proc/modules", "nvidia 1 -1 - Unloading 0x0\n");
+	assert_int_equal(order_of(folder, "nvidia", &order, &error), -EBUSY);
+	assert_contains(error.text, "nvidia is being unloaded by another process");
+	assert_int_equal(unlinkat(folder->fd, "sys/module/nvidia/initstate", 0), 0);
+	assert_int_equal(unlinkat(folder->fd, "sys/module/nvidia/refcnt", 0), 0);
+	assert_int_equal(order_of(folder, "nvidia", &order, &error), -EBUSY);
+	/* A built-in one has but the folder, and no line. */
+	folder_write_text(folder, "proc/modules", "");
+	assert_int_equal(order_of(folder, "nvidia", &order, &error), -EOPNOTSUPP);
+}
+
 static void a_kernel_without_unloading_is_reported(void **state)
 {
 	const struct folder *folder = *state;
@@ -202,6 +222,7 @@ int main(void)
 		folder_test(a_holder_outside_the_set_that_is_used_is_named_with_its_user),
 		folder_test(a_mapping_without_a_descriptor_is_a_use),
 		folder_test(of_many_users_the_first_are_named_and_all_counted),
+		folder_test(one_that_another_process_unloads_is_busy),
 		folder_test(a_kernel_without_unloading_is_reported),
 	};
 
