@@ -442,7 +442,7 @@ int gpu_daemons_configure(struct action *action)
 	struct fabric *fabric = &gpu_of(role)->daemons.fabric;
 	int r;
 
-	fabric_find(role->root_fd, fabric);
+	fabric_find(role->root_fd, !gpu_of(role)->keep, fabric);
 	gpu_of(role)->daemons.vgpu = vgpu_find(role->root_fd, role->options.vgpu);
 	if (fabric->kind == FABRIC_NVSWITCH)
 		role_note(role, "%u NVSwitches: fabric manager is needed", fabric->switches);

@@ -53,7 +53,7 @@ static bool is_of_rack(const struct pci_function *function)
 		       function->device == 0x31c3);
 }
 
-void fabric_find(int root_fd, struct fabric *fabric)
+void fabric_find(int root_fd, bool takes_switches, struct fabric *fabric)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
 	int count = pci_functions(root_fd, &functions);
@@ -67,7 +67,8 @@ void fabric_find(int root_fd, struct fabric *fabric)
 			return;
 		}
 		/* A device meant for a virtual machine does not belong to this node's fabric. */
-		if (strcmp(function->driver, "vfio-pci") == 0)
+		if (strcmp(function->driver, "vfio-pci") == 0 &&
+			!(takes_switches && function->kind == PCI_NVSWITCH))
 			continue;
 		if (function->kind == PCI_NVSWITCH) {
 			if (fabric->kind == FABRIC_NONE)

@@ -32,7 +32,8 @@ struct fabric {
 	char guid[20]; /* NVLink 5: its port's GUID as "0x…", once the InfiniBand driver has it */
 };
 
-void fabric_find(int root_fd, struct fabric *fabric);
+/* @takes_switches: from vfio-pci, too, as a start does that takes devices from other drivers. */
+void fabric_find(int root_fd, bool takes_switches, struct fabric *fabric);
 
 /*
  * NVLink 5: finds the GUID of the port that fabric manager and nvlsm talk through: of the first

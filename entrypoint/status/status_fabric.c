@@ -104,7 +104,7 @@ void status_fabric(int root_fd, struct json *json, struct findings *findings)
 	struct fabric fabric;
 	struct nvml_answer nvml;
 
-	fabric_find(root_fd, &fabric);
+	fabric_find(root_fd, false, &fabric);
 	(void) processes_of_program(root_fd, "nv-fabricmanager", &manager, 1);
 	(void) processes_of_program(root_fd, "nvlsm", &subnet_manager, 1);
 	management = management_of(loaded, nvlink_disabled, manager.pid, fabric.kind);
@@ -199,7 +199,7 @@ static void find_wrong_driver(int root_fd, struct strv *findings)
 	char path[96];
 
 	/* Other nodes have no NVLink to each other: they are in no ComputeDomain. */
-	fabric_find(root_fd, &fabric);
+	fabric_find(root_fd, false, &fabric);
 	if (fabric.kind != FABRIC_ELSEWHERE)
 		return;
 	driver_version(root_fd, &driver);

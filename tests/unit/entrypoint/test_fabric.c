@@ -55,7 +55,7 @@ static struct fabric find(const struct folder *node)
 {
 	struct fabric fabric;
 
-	fabric_find(node->fd, &fabric);
+	fabric_find(node->fd, false, &fabric);
 	return fabric;
 }
 
@@ -83,12 +83,17 @@ static void nvswitches_are_bridges_of_nvidias(void **state)
 static void a_switch_that_a_virtual_machine_has_is_not_ours(void **state)
 {
 	const struct folder *node = *state;
+	struct fabric fabric;
 
 	put_device(node, "0000:54:00.0", "0x10de\n", "0x068000\n", "0x22a3\n");
 	assert_int_equal(symlinkat("../../../drivers/vfio-pci", node->fd,
 				 "sys/bus/pci/devices/0000:54:00.0/driver"),
 		0);
 	assert_int_equal(find(node).kind, FABRIC_NONE);
+	/* A start takes it from vfio-pci as it does a GPU, and then it needs its daemon. */
+	fabric_find(node->fd, true, &fabric);
+	assert_int_equal(fabric.kind, FABRIC_NVSWITCH);
+	assert_int_equal(fabric.switches, 1);
 }
 
 static void the_bridge_of_nvlink5_shows_by_its_vpd(void **state)
