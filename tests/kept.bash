@@ -120,6 +120,7 @@ pass_key() {
         hash_of "$1"
         programs "$1"
         case $layer in
+        unit) cat ../shared/data/*.tsv 2>/dev/null ;;
         vm | full-*)
             image_digests
             cat ../shared/operator-manifests/* 2>/dev/null

@@ -118,7 +118,7 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed reference \
 		--gdrcopy tests/vm/addons/gdrcopy --nvidia-fs tests/vm/addons/gds-nvidia-fs --output $(O)/images/addons
 
-# A quarter of an hour, once; then it stays in the user's cache, and a third of the VM's cases run in it: tests/vm/README.md.
+# A quarter of an hour; then it stays in the user's cache, and a fifth of the VM's cases run in it: tests/vm/README.md.
 .PHONY: um
 um: $(O)/slipway ## compile User Mode Linux and images for it: the VM tests take less time then
 	kernel=$$(tests/vm/um/make-um-kernel --build $(O)/vm --slipway $(O)/slipway) && \

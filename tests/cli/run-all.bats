@@ -303,6 +303,11 @@ references() {
         /^ *load / { seen(folder $2 ".bash") }
         {
             rest = $0
+            while (match(rest, "docs/[A-Za-z0-9_./-]+")) {
+                seen(substr(rest, RSTART, RLENGTH))
+                rest = substr(rest, RSTART + RLENGTH)
+            }
+            rest = $0
             while (match(rest, "[\")}A-Za-z_]/[A-Za-z0-9_.-]+[A-Za-z0-9_./-]*")) {
                 path = substr(rest, RSTART + 2, RLENGTH - 2)
                 rest = substr(rest, RSTART + RLENGTH)
