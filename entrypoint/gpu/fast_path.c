@@ -215,6 +215,7 @@ int fast_path_recognise(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
 	struct role *role = &gpu->role;
+	_cleanup_strv_ struct strv earlier = { 0 };
 	struct error why = { 0 };
 
 	read_inputs(role, gpu->fast_path.inputs);
@@ -222,7 +223,11 @@ int fast_path_recognise(struct action *action)
 	if (gpu->keep) {
 		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
 						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
-		role_note(role, "the running driver is this image's, loaded as asked: keeping it");
+		role_note(role, "the running driver is this image's, loaded %s: keeping it",
+			role_earlier_parameters(role, &earlier, &why) == 0
+				? "with its earlier parameters, for it refused those of "
+				  "/" CONTRACT_MODULE_CONF
+				: "as asked");
 		return 0;
 	}
 	if (*why.text)

@@ -151,6 +151,10 @@ static int load(struct action *action)
 
 	gpu_module_list(&gpu->role, false, &list);
 	r = role_load(action, list.names, list.count, list.required);
+	if (r < 0)
+		r = gpu_load_as_before(action, &list, r);
+	else
+		role_list_remove(&gpu->role, ROLE_EARLIER_LIST);
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 
@@ -159,8 +163,8 @@ static int load(struct action *action)
  * Nothing is unloaded or loaded before "prove" holds. It judges what is to be inserted where
  * nothing is, or in place of another build. Modules of the image that are loaded with other
  * parameters than they are to have are not judged again, although "unload-conflicting" unloads
- * them: the kernel that runs has taken these very files, and gpu_parameters(), a part of "prove",
- * has checked the new parameters.
+ * them: the kernel that runs has taken these very files, gpu_parameters(), a part of "prove", has
+ * checked the new parameters, and what the modules then refuse is taken back by "load".
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },

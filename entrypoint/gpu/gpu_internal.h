@@ -108,6 +108,13 @@ int gpu_parameters(struct action *action);
 /* The same without its notes: the start comes to gpu_parameters() later. */
 int gpu_early_parameters(struct action *action);
 
+/*
+ * Called in the worker whose load failed with @code: a driver that was unloaded for other
+ * parameters is loaded with those that it had, which is noted. Returns 0, or, where there was no
+ * such driver or it does not load with those either, @code, with the failure of the first try.
+ */
+int gpu_load_as_before(struct action *action, const struct module_list *list, int code);
+
 /* ---- devices.c: the node's NVIDIA PCI devices, and who else drives them */
 
 /* STEP_DIRECT: REASON_NO_NVIDIA_DEVICE when there is none. Sees whether one has to be freed. */

@@ -101,6 +101,36 @@ start gpu
 wait_ready gpu 60
 [ "$(cat /sys/module/nvidia_uvm/parameters/uvm_debug_prints)" = 1 ]
 container_log_has gpu 'nvidia_uvm: parameters changed from "" to "uvm_debug_prints=1": reloading it'
+
+echo "==> the module refuses a value that the kernel takes: the driver has its earlier parameters again, and keeps them"
+kill_hard gpu
+wait_exit gpu 10
+echo NVreg_RegisterPCIDriver=0 >/vm/drivers/nvidia.conf
+start gpu
+wait_ready gpu 60
+container_log_has gpu 'the driver refused its new parameters and has its earlier ones again: correct /drivers'
+expect_earlier() {
+    expect_gpu_serves
+    grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
+    grep -x 'options nvidia NVreg_EnableStreamMemOPs=0' /run/nvidia/driver/etc/modprobe.d/slipway.conf
+    [ "$(cat /sys/module/nvidia_uvm/parameters/uvm_debug_prints)" = 1 ]
+}
+expect_earlier
+address=$(cat /sys/module/nvidia/sections/.text)
+kill_hard gpu
+wait_exit gpu 10
+start gpu
+wait_ready gpu 60
+expect_same "with what it refused"
+expect_earlier
+container_log_has gpu 'with its earlier parameters, for it refused those of /drivers: keeping it'
+kill_hard gpu
+wait_exit gpu 10
+echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+start gpu
+wait_ready gpu 60
+grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+refute "they are no longer the earlier ones" test -e /run/nvidia/slipway/gpu.earlier-parameters
 stop_clean gpu
 expect_nothing_left
 CASE
