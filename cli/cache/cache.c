@@ -37,7 +37,7 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 {
 	static const char *const folders[] = { OUTPUTS, "blobs/sha256", "indexes", "logs", "failed",
 		"locks", "runs" };
-	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_(cache_close) struct cache cache = CACHE_CLOSED;
 	_cleanup_free_ char *wanted = path ? xstrdup(path) : default_path();
 	int r = fs_mkdir_parents(AT_FDCWD, wanted, 0755);
 
@@ -53,7 +53,7 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 			return cannot_use(cache.path, r, error);
 	}
 	*ret = cache;
-	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+	cache = (struct cache) CACHE_CLOSED;
 	return 0;
 }
 
@@ -68,13 +68,34 @@ void cache_close(struct cache *cache)
 {
 	cleanup_close(&cache->fd);
 	cleanup_close(&cache->run_lock_fd);
+	cleanup_close(&cache->run_folder_fd);
 	free(cache->path);
 	free(cache->run_path);
 	free(cache->scratch_path);
-	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+	*cache = (struct cache) CACHE_CLOSED;
 }
 
-/* A run holds a lock on its folder until it ends: one that can be locked is a killed run's. */
+/*
+ * Locks a run's folder, all that older programs lock, and a file in it, open for writing: NFS
+ * locks no folders on its server, and no file for one that only reads. @how: flock(2). -errno.
+ */
+static int lock_run(const char *path, int how, int *ret_folder_fd, int *ret_fd)
+{
+	_cleanup_free_ char *lock = xasprintf("%s/" CACHE_RUN_LOCK, path);
+	_cleanup_close_ int folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+
+	if (folder_fd < 0 || flock(folder_fd, how) < 0)
+		return -errno;
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0 || flock(fd, how) < 0)
+		return -errno;
+	*ret_folder_fd = TAKE_FD(folder_fd);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* A run holds its locks until it ends: one that can be locked is a killed run's. */
 static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -83,9 +104,10 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
 		return;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf("%s/runs/%s", cache->path, names.items[i]);
-		_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		_cleanup_close_ int folder_fd = -1;
+		_cleanup_close_ int fd = -1;
 
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		if (lock_run(path, LOCK_EX | LOCK_NB, &folder_fd, &fd) < 0)
 			continue;
 		clear(path);
 		if (fs_remove_tree(AT_FDCWD, path) < 0)
@@ -97,25 +119,26 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
  * Another run's sweep may see the folder before we hold its lock and take it for a dead run's: then
  * it is gone: -EAGAIN.
  */
-static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_fd)
+static int make_run_folder(struct cache *cache)
 {
 	_cleanup_free_ char *path = xasprintf("%s/runs/%d-XXXXXX", cache->path, (int) getpid());
+	_cleanup_close_ int folder_fd = -1;
 	_cleanup_close_ int fd = -1;
+	int r;
 
 	if (!mkdtemp(path))
 		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -EAGAIN : -errno;
-	if (flock(fd, LOCK_EX) < 0)
-		return -errno;
+	r = lock_run(path, LOCK_EX, &folder_fd, &fd);
+	if (r < 0)
+		return r == -ENOENT ? -EAGAIN : r;
 	if (!fs_exists(AT_FDCWD, path))
 		return -EAGAIN;
 	/* Recipes may drop their privileges, and what they work on is below. */
-	if (fchmod(fd, 0755) < 0)
+	if (fchmod(folder_fd, 0755) < 0)
 		return -errno;
-	*ret_path = TAKE_PTR(path);
-	*ret_fd = TAKE_FD(fd);
+	cache->run_path = TAKE_PTR(path);
+	cache->run_folder_fd = TAKE_FD(folder_fd);
+	cache->run_lock_fd = TAKE_FD(fd);
 	return 0;
 }
 
@@ -125,7 +148,7 @@ int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), st
 
 	sweep_dead_runs(cache, clear);
 	do
-		r = make_run_folder(cache, &cache->run_path, &cache->run_lock_fd);
+		r = make_run_folder(cache);
 	while (r == -EAGAIN);
 	if (r < 0)
 		return error_set_errno(error, r, "%s/runs", cache->path);

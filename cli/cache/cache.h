@@ -10,7 +10,7 @@
  *     failed/<name>/          the work folder of the last failure
  *     compiled/ccache/        what compilers made, for the next recipe that runs them
  *     locks/                  held while an output is made
- *     runs/<pid>-XXXXXX/      unfinished
+ *     runs/<pid>-XXXXXX/      unfinished; it and "lock" in it are locked while the run lives
  */
 #pragma once
 
@@ -21,6 +21,8 @@
 #include "common/error.h"
 #include "common/hash.h"
 
+#define CACHE_RUN_LOCK "lock"
+
 struct cache {
 	char *path; /* absolute */
 	int fd;
@@ -28,7 +30,13 @@ struct cache {
 	/* Where this process makes its files: run_path, or a folder of its own below it. */
 	char *scratch_path;
 	int run_lock_fd;
+	int run_folder_fd;
 };
+
+#define CACHE_CLOSED                                                                               \
+	{                                                                                          \
+		.fd = -1, .run_lock_fd = -1, .run_folder_fd = -1                                   \
+	}
 
 /*
  * Opens @path, or where it is NULL $SLIPWAY_CACHE, $XDG_CACHE_HOME/slipway or ~/.cache/slipway, and

@@ -137,10 +137,11 @@ put_output() {
     put_output old 1000 2
     put_output used 1000 0
     mkdir "$cache/runs/1-living"
+    touch "$cache/runs/1-living/lock"
     touch "$cache/stages/used"
-    flock --no-fork "$cache/runs/1-living" sleep 60 3>&- &
+    flock --no-fork "$cache/runs/1-living/lock" sleep 60 3>&- &
     holder=$!
-    until ! flock -n "$cache/runs/1-living" true; do
+    until ! flock -n "$cache/runs/1-living/lock" true; do
         kill -0 "$holder"
     done
     run_slipway 0 cache prune --all
@@ -215,9 +216,10 @@ put_output() {
 # living: a run that is alive from now on, until the test ends.
 living() {
     mkdir -p "$cache/runs/1-living"
-    flock --no-fork "$cache/runs/1-living" sleep 60 3>&- &
+    touch "$cache/runs/1-living/lock"
+    flock --no-fork "$cache/runs/1-living/lock" sleep 60 3>&- &
     holder=$!
-    until ! flock -n "$cache/runs/1-living" true; do
+    until ! flock -n "$cache/runs/1-living/lock" true; do
         kill -0 "$holder"
     done
 }
@@ -231,7 +233,7 @@ living() {
     [ -e "$cache/stages/gpu-1/image.oci.tar" ]
     kill "$holder"
     wait "$holder" || true
-    until flock -n "$cache/runs/1-living" true; do sleep 0.1; done
+    until flock -n "$cache/runs/1-living/lock" true; do sleep 0.1; done
     run_slipway 18 cache verify
     says "moved aside"
     [ ! -e "$cache/stages/gpu-1" ]
