@@ -9,6 +9,7 @@
 #include "cli/image/output_place.h"
 #include "cli/message.h"
 #include "cli/probe/collect.h"
+#include "common/fs.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -73,12 +74,12 @@ const struct option_table probe_options = {
 static int write_file(
 	const struct node *node, const char *path, uint64_t *ret_size, struct error *error)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	_cleanup_free_ char *temporary = fs_temporary(path);
+	int fd = temporary ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) : -1;
 	int r;
 
 	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", path);
+		return error_set_errno(error, temporary ? -errno : -ENOMEM, "%s", path);
 	r = node_write_probe(node, fd, ret_size, error);
 	if (r == 0 && fsync(fd) < 0)
 		r = error_set_errno(error, -errno, "%s", path);

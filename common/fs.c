@@ -133,18 +133,27 @@ static int write_synced(int dir_fd, const char *path, const void *data, size_t s
 	return r;
 }
 
+/* Runs in containers that share a folder may have the same process ID. */
+char *fs_temporary(const char *path)
+{
+	uint64_t random = 0;
+	char *temporary;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random) ||
+		asprintf(&temporary, "%s.%016llx.tmp", path, (unsigned long long) random) < 0)
+		return NULL;
+	return temporary;
+}
+
 int fs_write_atomic(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
 {
 	_cleanup_free_ char *temporary = NULL;
-	uint64_t random = 0;
 	int r;
 
-	/* Runs in containers that share a folder may have the same process ID. */
 	do {
-		free(TAKE_PTR(temporary));
-		if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
-			return -errno;
-		if (asprintf(&temporary, "%s.%016llx.tmp", path, (unsigned long long) random) < 0)
+		free(temporary);
+		temporary = fs_temporary(path);
+		if (!temporary)
 			return -ENOMEM;
 		r = write_synced(dir_fd, temporary, data, size, mode);
 	} while (r == -EEXIST);

@@ -39,6 +39,9 @@ int fs_read_fd(int fd, size_t limit, char **ret_text, size_t *ret_size) _must_ch
 /* Like fs_read() for one-line files such as those of /sys, without the trailing white space. */
 int fs_read_line(int dir_fd, const char *path, char **ret_line) _must_check_;
 
+/* A name beside @path that nobody else takes; the caller frees it. NULL: out of memory. */
+char *fs_temporary(const char *path) _must_check_;
+
 /*
  * Replaces a file in one step: a temporary file beside it, synced, then renamed over it. A reader
  * sees the old content or the new one, also after a crash.

@@ -78,10 +78,12 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 int bundle_pack(const struct bundle_manifest *manifest, const char *folder, const char *path,
 	struct progress *progress, char *ret_sha256, struct error *error)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
+	_cleanup_free_ char *temporary = fs_temporary(path);
 	struct stat status;
 	int r;
 
+	if (!temporary)
+		return error_set_errno(error, -ENOMEM, "--output %s", path);
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(

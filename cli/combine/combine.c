@@ -385,7 +385,7 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 {
 	struct error why = { 0 };
 	bool written = false;
-	int pushed;
+	int pushed = 0;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *root = NULL;
 	_cleanup_free_ char *before = NULL;
@@ -414,10 +414,17 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	if (before)
 		progress_notef(&combine->context->progress, "the tag %s " IMAGE_TAG_MOVED, ret->tag,
 			before, before);
-	/* A push that fails is reported when the files are there. */
-	pushed = push(combine, ret, folder, &why);
-	r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
-		combine_to_json(combine, ret), &written, error);
+	/* In the order of a build's (output_write()). */
+	r = image_place_archives(
+		combine->output, ret, (const char *const[]){ folder }, 1, &written, error);
+	if (r == 0) {
+		pushed = push(combine, ret, folder, &why);
+		r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
+			combine_to_json(combine, ret), &written, error);
+	}
+	if (r < 0)
+		combine->context->failure =
+			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 	if (r == 0 && output_place_is_folder(combine->output)) {
 		struct image_use use = describe_use(combine);
 

@@ -269,12 +269,15 @@ static int output_full(const char *from, const char *to, struct error *error)
 
 int image_place_file(const char *from, const char *to, bool *changed, struct error *error)
 {
-	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", to, (int) getpid());
+	_cleanup_free_ char *temporary = NULL;
 	int r;
 
 	if (is_current(from, to))
 		return 0;
 	*changed = true;
+	temporary = fs_temporary(to);
+	if (!temporary)
+		return error_set_errno(error, -ENOMEM, "--output %s", to);
 	r = copy_apart(AT_FDCWD, from, AT_FDCWD, temporary);
 	if (r == 0 && rename(temporary, to) < 0)
 		r = -errno;
@@ -297,17 +300,12 @@ int image_place_text(const char *path, const char *text, bool *changed, struct e
 	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 
-int image_place_all(const char *output, const struct image *images, const char *const *folders,
-	size_t count, json_object *list, bool *changed, struct error *error)
+int image_place_archives(const char *output, const struct image *images, const char *const *folders,
+	size_t count, bool *changed, struct error *error)
 {
 	bool is_folder = output_place_is_folder(output);
-	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(
-				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
 
-	(void) json_object_put(list);
 	if (r < 0)
 		return error_set_errno(error, r, "--output %s", output);
 	if (strcmp(output, OUTPUT_STORAGE) == 0)
@@ -325,5 +323,20 @@ int image_place_all(const char *output, const struct image *images, const char *
 		if (r < 0)
 			return r;
 	}
-	return is_folder ? image_place_text(path, text, changed, error) : 0;
+	return 0;
+}
+
+int image_place_all(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = image_place_archives(output, images, folders, count, changed, error);
+
+	(void) json_object_put(list);
+	return r < 0 || !output_place_is_folder(output)
+		       ? r
+		       : image_place_text(path, text, changed, error);
 }

@@ -103,8 +103,10 @@ int image_place_file(
 int image_place_text(
 	const char *path, const char *text, bool *changed, struct error *error) _must_check_;
 /*
- * Puts the archives in @folders where --output says: into one file each, or into a folder with
- * images.json, which is @list (it is put).
+ * Puts the archives in @folders where --output says: into one file each, or into a folder. _all()
+ * adds images.json to the folder, which is @list (it is put).
  */
+int image_place_archives(const char *output, const struct image *images, const char *const *folders,
+	size_t count, bool *changed, struct error *error) _must_check_;
 int image_place_all(const char *output, const struct image *images, const char *const *folders,
 	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;

@@ -341,10 +341,12 @@ static int write_file(const struct image_index *index, const struct names *names
 	struct stat *status, struct error *error)
 {
 	const char *path = index->output;
-	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
+	_cleanup_free_ char *temporary = fs_temporary(path);
 	_cleanup_(output_close) struct output output = { .fd = -1 };
 	int r;
 
+	if (!temporary)
+		return error_set_errno(error, -ENOMEM, "%s", path);
 	progress_step(&index->context->progress, "write the OCI archive");
 	r = write_all(index, names, &output, temporary, error);
 	if (r == 0 && (stat(temporary, status) < 0 || rename(temporary, path) < 0))
