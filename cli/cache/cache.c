@@ -265,6 +265,10 @@ int cache_set_aside(const struct cache *cache, const char *output_path)
 
 int cache_keep(const char *folder, const char *output_path)
 {
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || syncfs(fd) < 0)
+		return -errno;
 	/* It counts as used now, whatever time what made it has given its folder. */
 	(void) utimensat(AT_FDCWD, folder, NULL, 0);
 	if (rename(folder, output_path) == 0)

@@ -94,7 +94,10 @@ int cache_compiled_folder(const struct cache *cache, char **ret_path) _must_chec
 /* Moves an output that is to be replaced, if there is one, to this run's folder. */
 int cache_set_aside(const struct cache *cache, const char *output_path) _must_check_;
 
-/* Moves a finished folder to its place. One that is there already stays and wins. */
+/*
+ * Moves a finished folder to its place, after its file system is synced: a power failure leaves no
+ * half output that counts as made. One that is there already stays and wins. -errno.
+ */
 int cache_keep(const char *folder, const char *output_path) _must_check_;
 
 /* Moves a work folder to failed/<name>, replacing the one before. The path, or NULL. */
