@@ -45,6 +45,8 @@ static int look(const char *reference, const char *digest, const char *key, cons
 	if (r < 0 || !strv_contains(&tags, colon + 1))
 		return r;
 	r = registry_inspect(reference, arch, &image, error);
+	if (r == -ENOENT) /* an index of other machines */
+		r = registry_inspect(reference, NULL, &image, error);
 	if (r < 0)
 		return r;
 	*ret_digest = xstrdup(registry_digest(image));

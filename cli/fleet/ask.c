@@ -12,7 +12,7 @@ struct asking {
 	struct fleet *fleet;
 	struct progress *progress;
 	json_object *tags;   /* of each repository: an object with them as keys; null: not known */
-	json_object *images; /* of each reference; null: not known */
+	json_object *images; /* of each reference and architecture; null: not known */
 	bool unknown;
 };
 
@@ -61,16 +61,20 @@ static int ask_tags(
 	return 0;
 }
 
-static int ask_about(
-	struct asking *asking, const char *reference, json_object **ret, struct error *error)
+/* -ENOENT, without an error: an index that has no image for @arch. */
+static int ask_about(struct asking *asking, const char *reference, const char *arch,
+	json_object **ret, struct error *error)
 {
+	_cleanup_free_ char *key = xasprintf("%s %s", reference, arch);
 	struct error why;
 	int r;
 
-	if (json_object_object_get_ex(asking->images, reference, ret))
+	if (json_object_object_get_ex(asking->images, key, ret))
 		return 0;
 	progress_step(asking->progress, strrchr(reference, '/') + 1);
-	r = registry_inspect(reference, NULL, ret, &why);
+	r = registry_inspect(reference, arch, ret, &why);
+	if (r == -ENOENT)
+		return r;
 	if (r == -EREMOTEIO) {
 		*ret = NULL;
 		add_unknown(asking, &why);
@@ -78,7 +82,7 @@ static int ask_about(
 		*error = why;
 		return r;
 	}
-	(void) json_object_object_add(asking->images, reference, *ret);
+	(void) json_object_object_add(asking->images, key, *ret);
 	return 0;
 }
 
@@ -123,11 +127,16 @@ static int ask_image(struct asking *asking, const struct fleet_target *target,
 
 	if (r < 0)
 		return r;
-	if (tags && !json_object_object_get_ex(tags, image->tag, NULL)) {
+	if (!tags)
+		r = 0;
+	else if (json_object_object_get_ex(tags, image->tag, NULL))
+		r = ask_about(asking, image->reference, arch_oci(target->arch), &there, error);
+	else
+		r = -ENOENT;
+	if (r == -ENOENT) {
 		set_state(image, FLEET_MISSING, NULL);
 		return 0;
 	}
-	r = tags ? ask_about(asking, image->reference, &there, error) : 0;
 	if (r < 0)
 		return r;
 	if (!tags || !there) {

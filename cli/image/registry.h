@@ -20,7 +20,7 @@ int registry_list_tags(const char *repository, struct strv *tags, struct error *
 /*
  * The image with this tag, as skopeo-inspect(1) prints it: an object that the caller puts. If the
  * tag stands for an index, its digest, and all else of the image for @arch, as the OCI calls it;
- * NULL: for this machine's.
+ * NULL: for this machine's. -ENOENT: it is an index without an image for @arch.
  */
 int registry_inspect(const char *reference, const char *arch, json_object **ret_image,
 	struct error *error) _must_check_;

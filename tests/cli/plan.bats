@@ -319,6 +319,12 @@ END
     run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check
     output=$(tr -s ' ' <<<"$output")
     says "differs: for amd64" "1 there, 1 differs" "nodes of aarch64 and of x86_64 ask for the tag" "push one index of both images under it (slipway build --arch aarch64,x86_64, or slipway index)"
+    architectures="amd64 arm64" put_image "$registry/drivers/driver:580-6.8.0-45-generic-ubuntu24.04" io.slipway.krel=6.8.0-45-generic \
+        io.slipway.proof=holds io.slipway.role=gpu org.opencontainers.image.version=580.1
+    run_slipway 0 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check
+    architectures="ppc64le s390x" put_image "$registry/drivers/driver:580-6.8.0-45-generic-ubuntu24.04" io.slipway.krel=6.8.0-45-generic
+    run_slipway 28 plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check
+    says "2 kernels, 2 images: 2 missing"
     remove_tag "$registry/drivers/driver:$gpu_tag"
     run_slipway 28 "${names[@]}" --check
     output=$(tr -s ' ' <<<"$output")

@@ -3,7 +3,7 @@
 # Debian's docker-registry on loopback, for one file of tests. The package is unpacked, not installed: it would bring a service.
 #   start_registry [LINE…]   serves without TLS, LINE is more of its config.yml; sets $registry to its address
 #   stop_registry            its images stay
-#   put_image REF LABEL=V…   an image without a layer
+#   put_image REF LABEL=V…   an image without a layer; architectures="amd64 arm64" makes an index of one for each
 #   remove_tag REF
 
 start_registry() {
@@ -59,20 +59,28 @@ put_blob() {
 }
 
 put_image() {
-    local reference=$1 layout=$BATS_TEST_TMPDIR/layout blob=$BATS_TEST_TMPDIR/blob labels config manifest
+    local reference=$1 layout=$BATS_TEST_TMPDIR/layout blob=$BATS_TEST_TMPDIR/blob labels config arch manifests=() index=
     shift
     rm -rf "$layout"
     mkdir -p "$layout/blobs/sha256"
     labels=$(printf '%s\n' "$@" | jq -Rn '[inputs | capture("(?<key>[^=]*)=(?<value>.*)")] | from_entries')
-    jq -nc --argjson labels "$labels" '{architecture: "amd64", os: "linux", config: {Labels: $labels}, rootfs: {type: "layers", diff_ids: []}}' >"$blob"
-    config=$(put_blob "$blob")
-    jq -nc --argjson config "$config" '{schemaVersion: 2, mediaType: "application/vnd.oci.image.manifest.v1+json",
-        config: ({mediaType: "application/vnd.oci.image.config.v1+json"} + $config), layers: []}' >"$blob"
-    manifest=$(put_blob "$blob")
+    for arch in ${architectures:-amd64}; do
+        jq -nc --arg arch "$arch" --argjson labels "$labels" \
+            '{architecture: $arch, os: "linux", config: {Labels: $labels}, rootfs: {type: "layers", diff_ids: []}}' >"$blob"
+        config=$(put_blob "$blob")
+        jq -nc --argjson config "$config" '{schemaVersion: 2, mediaType: "application/vnd.oci.image.manifest.v1+json",
+            config: ({mediaType: "application/vnd.oci.image.config.v1+json"} + $config), layers: []}' >"$blob"
+        manifests+=("$(put_blob "$blob" | jq -c --arg arch "$arch" \
+            '{mediaType: "application/vnd.oci.image.manifest.v1+json", platform: {architecture: $arch, os: "linux"}} + .')")
+    done
     echo '{"imageLayoutVersion": "1.0.0"}' >"$layout/oci-layout"
-    jq -nc --argjson manifest "$manifest" \
-        '{schemaVersion: 2, manifests: [{mediaType: "application/vnd.oci.image.manifest.v1+json"} + $manifest]}' >"$layout/index.json"
-    skopeo copy -q "oci:$layout" "docker://$reference"
+    printf '%s\n' "${manifests[@]}" | jq -sc '{schemaVersion: 2, manifests: .}' >"$layout/index.json"
+    if [[ ${#manifests[@]} -gt 1 ]]; then
+        index=$(put_blob "$layout/index.json")
+        jq -nc --argjson index "$index" '{schemaVersion: 2, manifests: [{mediaType: "application/vnd.oci.image.index.v1+json"} + $index]}' \
+            >"$layout/index.json"
+    fi
+    skopeo copy -q ${index:+--all} "oci:$layout" "docker://$reference"
 }
 
 remove_tag() {
