@@ -204,8 +204,7 @@ int role_unload_conflicting(struct action *action)
 	return r < 0 ? take_back(action, changed, &host, &removed, r) : 0;
 }
 
-/* Is one of them loaded that is not of the node's own driver? Then ours is there, or a part of it.
- */
+/* Is one of them loaded that is not of the node's own driver? Then ours is, or a part of it. */
 static bool is_ours_loaded(
 	const struct role *role, struct loader *host, const struct strv *replaced)
 {

@@ -72,8 +72,7 @@ static int refuse_references(const struct unload *unload, struct worker *worker,
 		who, more);
 }
 
-/* Is another process unloading it? Its attributes go before its folder, and that before its line.
- */
+/* Is another process unloading it? Its attributes go first, then its folder, then its line. */
 static bool is_going(int root_fd, const char *module)
 {
 	_cleanup_strv_ struct strv names = { 0 };
