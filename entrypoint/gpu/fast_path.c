@@ -215,7 +215,7 @@ int fast_path_recognise(struct action *action)
 {
 	struct gpu *gpu = gpu_of(action->role);
 	struct role *role = &gpu->role;
-	_cleanup_strv_ struct strv earlier = { 0 };
+	_cleanup_strv_ struct strv refused = { 0 };
 	struct error why = { 0 };
 
 	read_inputs(role, gpu->fast_path.inputs);
@@ -224,8 +224,8 @@ int fast_path_recognise(struct action *action)
 		gpu->fast_path.parameters = fs_copy(role->root_fd, KEPT_PARAMETERS_PATH,
 						    PARAMETERS_PATH, FINGERPRINT_SIZE, 0644) == 0;
 		role_note(role, "the running driver is this image's, loaded %s: keeping it",
-			role_earlier_parameters(role, &earlier, &why) == 0
-				? "with its earlier parameters, for it refused those of "
+			role_list_read(role, ROLE_REFUSED_LIST, &refused) == 0
+				? "with its earlier parameters, because it refused those of "
 				  "/" CONTRACT_MODULE_CONF
 				: "as asked");
 		return 0;
@@ -305,6 +305,22 @@ int fast_path_remember(struct action *action)
 		remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
 	r = action_write(action, FINGERPRINT_PATH, text);
 	return r < 0 ? r : write_state(action);
+}
+
+int fast_path_earlier_parameters(const struct role *role)
+{
+	_cleanup_free_ char *earlier = NULL;
+	_cleanup_free_ char *now = NULL;
+	int r = fs_read(role->root_fd, KEPT_PARAMETERS_PATH, FINGERPRINT_SIZE, &earlier, NULL);
+
+	if (r >= 0)
+		r = fs_read(role->root_fd, PARAMETERS_PATH, FINGERPRINT_SIZE, &now, NULL);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (strcmp(earlier, now) == 0)
+		return 0;
+	r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, earlier, strlen(earlier), 0644);
+	return r < 0 ? r : 1;
 }
 
 /* Returns what no longer holds, or NULL. Absent OFED is no change: it or another comes back. */

@@ -143,7 +143,7 @@ static int prove(struct action *action)
 	return prove_modules(action, list.names, list.count, list.required);
 }
 
-static int load(struct action *action)
+static int load_all(struct action *action)
 {
 	const struct gpu *gpu = gpu_of(action->role);
 	struct module_list list;
@@ -151,11 +151,59 @@ static int load(struct action *action)
 
 	gpu_module_list(&gpu->role, false, &list);
 	r = role_load(action, list.names, list.count, list.required);
-	if (r < 0)
-		r = gpu_load_as_before(action, &list, r);
-	else
-		role_list_remove(&gpu->role, ROLE_EARLIER_LIST);
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
+}
+
+/* With the parameters that it had before, which PARAMETERS_PATH has again. @why: for status. */
+static int load_as_before(struct action *action, const struct error *why)
+{
+	struct gpu *gpu = gpu_of(action->role);
+	_cleanup_strv_ struct strv refused = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *file = NULL;
+	int r = role_unload(action);
+
+	if (r < 0)
+		return r;
+	r = fs_read(gpu->role.root_fd, PARAMETERS_PATH, 0, &file, NULL);
+	if (r == 0)
+		r = strv_split(&lines, file, "\n");
+	if (r == 0)
+		r = strv_push(&refused, why->text);
+	if (r < 0)
+		return action_fail(action, REASON_INTERNAL, r, "/" PARAMETERS_PATH);
+	gpu->peermem.options = role_parameters_find(&lines, "options " PEERMEM_MODULE);
+	if (!gpu->peermem.options)
+		gpu->peermem.options = "";
+	r = load_all(action);
+	gpu->peermem.options = NULL;
+	return r < 0 ? r : role_list_write(&gpu->role, ROLE_REFUSED_LIST, &refused, &action->error);
+}
+
+static int load(struct action *action)
+{
+	struct worker *worker = action->worker;
+	const struct role *role = action->role;
+	int r = load_all(action);
+	const struct error error = action->error;
+	const enum reason reason = action->reason;
+
+	if (r == 0)
+		role_list_remove(role, ROLE_REFUSED_LIST);
+	/* -EEXIST: the host's modules are in the way. */
+	if (r == 0 || r == -EEXIST || fast_path_earlier_parameters(role) <= 0)
+		return r;
+	worker_report(worker, WORKER_NOTE, 0,
+		"the driver does not load with the parameters in /" CONTRACT_MODULE_CONF
+		", the operator's kernelModuleConfig, and gets its earlier ones: %s",
+		error.text);
+	if (load_as_before(action, &error) == 0)
+		return 0;
+	worker_report(worker, WORKER_NOTE, 0, "nor does it load with its earlier parameters: %s",
+		action->error.text);
+	action->error = error;
+	action->reason = reason;
+	return r;
 }
 
 /*
@@ -164,7 +212,7 @@ static int load(struct action *action)
  * nothing is, or in place of another build. Modules of the image that are loaded with other
  * parameters than they are to have are not judged again, although "unload-conflicting" unloads
  * them: the kernel that runs has taken these very files, gpu_parameters(), a part of "prove", has
- * checked the new parameters, and what the modules then refuse is taken back by "load".
+ * checked the new parameters, and what the modules then refuse "load" takes back.
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },

@@ -108,13 +108,6 @@ int gpu_parameters(struct action *action);
 /* The same without its notes: the start comes to gpu_parameters() later. */
 int gpu_early_parameters(struct action *action);
 
-/*
- * Called in the worker whose load failed with @code: a driver that was unloaded for other
- * parameters is loaded with those that it had, which is noted. Returns 0, or, where there was no
- * such driver or it does not load with those either, @code, with the failure of the first try.
- */
-int gpu_load_as_before(struct action *action, const struct module_list *list, int code);
-
 /* ---- devices.c: the node's NVIDIA PCI devices, and who else drives them */
 
 /* STEP_DIRECT: REASON_NO_NVIDIA_DEVICE when there is none. Sees whether one has to be freed. */
@@ -150,6 +143,11 @@ int fast_path_forget_gone(struct action *action);
 int fast_path_forget(struct action *action);
 /* STEP_DIRECT: writes both. */
 int fast_path_remember(struct action *action);
+/*
+ * Puts PARAMETERS_PATH back to what it was when the driver last was ready. 1; 0: it is the same, or
+ * no driver was ready since a stop last unloaded it; -errno.
+ */
+int fast_path_earlier_parameters(const struct role *role);
 /* A watch: removes nvidia-driver.state while the fingerprint does not hold. */
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 

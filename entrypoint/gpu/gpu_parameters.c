@@ -262,36 +262,3 @@ int gpu_early_parameters(struct action *action)
 	action->worker = worker;
 	return r;
 }
-
-int gpu_load_as_before(struct action *action, const struct module_list *list, int code)
-{
-	const struct role *role = action->role;
-	const enum reason reason = action->reason;
-	const struct error refused = action->error;
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = role_earlier_parameters(role, &lines, &action->error);
-	bool has_earlier = r != -ENOENT;
-
-	if (r == 0)
-		r = role_unload(action);
-	if (r == 0)
-		r = role_parameters_write(role, PARAMETERS_PATH, &lines, &action->error);
-	if (r == 0)
-		r = role_load(action, list->names, list->count, list->required);
-	if (r == 0)
-		r = role_parameters_keep_earlier(role, &action->error);
-	if (r == 0) {
-		worker_report(action->worker, WORKER_NOTE, 0,
-			"the driver refused its new parameters and has its earlier ones again: correct /" CONTRACT_MODULE_CONF
-			", the operator's kernelModuleConfig: %s",
-			refused.text);
-		return 0;
-	}
-	if (has_earlier)
-		worker_report(action->worker, WORKER_NOTE, 0,
-			"the driver could not be loaded with its earlier parameters either: %s",
-			action->error.text);
-	action->reason = reason;
-	action->error = refused;
-	return code;
-}

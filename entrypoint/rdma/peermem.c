@@ -221,7 +221,11 @@ static int insert(struct action *action)
 			"the image has no nvidia-peermem for %s: build it with slipway build "
 			"--ofed <the OFED of the NIC image>, or leave %s unset",
 			role->krel, CONTRACT_ENV_RDMA);
-	r = parameters_read_conf(role->root_fd, PEERMEM_MODULE, &words, NULL, &action->error);
+	if (role->peermem->options)
+		r = strv_push(&words, role->peermem->options);
+	else
+		r = parameters_read_conf(
+			role->root_fd, PEERMEM_MODULE, &words, NULL, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_BAD_PARAMETER, r);
 	/* The kernel ignores names that it does not know. */

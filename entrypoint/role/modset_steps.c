@@ -194,10 +194,7 @@ int role_unload_conflicting(struct action *action)
 	r = r < 0 ? 0 : loader_find_renamed(host, &order, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	if (changed)
-		r = role_parameters_keep_earlier(role, &action->error);
-	else
-		r = write_replaced(role, host, &order, &action->error);
+	r = changed ? 0 : write_replaced(role, host, &order, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
@@ -386,8 +383,8 @@ int role_unload(struct action *action)
 		}
 	}
 	role_list_remove(role, ROLE_PARAMETERS_LIST);
-	role_list_remove(role, ROLE_EARLIER_LIST);
 	role_list_remove(role, ROLE_UNKNOWN_LIST);
+	role_list_remove(role, ROLE_REFUSED_LIST);
 	role_list_remove(role, LIST_BEFORE);
 	return 0;
 }

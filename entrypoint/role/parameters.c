@@ -405,30 +405,6 @@ int role_parameters_remember(const struct role *role, struct loader *loader, str
 	return role_list_write(role, ROLE_PARAMETERS_LIST, &lines, error);
 }
 
-int role_parameters_keep_earlier(const struct role *role, struct error *error)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
-
-	return r < 0 ? error_set_errno(error, r, "list of parameters")
-		     : role_list_write(role, ROLE_EARLIER_LIST, &lines, error);
-}
-
-int role_earlier_parameters(const struct role *role, struct strv *lines, struct error *error)
-{
-	_cleanup_strv_ struct strv earlier = { 0 };
-	int r = role_list_read(role, ROLE_EARLIER_LIST, &earlier);
-
-	for (size_t i = 0; r == 0 && i < earlier.count; i++) {
-		const char *line = earlier.items[i];
-
-		/* "module " has no parameters. */
-		if (line[strcspn(line, " ")] && line[strcspn(line, " ") + 1])
-			r = strv_pushf(lines, "options %s", line);
-	}
-	return r < 0 ? error_set_errno(error, r, "list of earlier parameters") : 0;
-}
-
 const char *role_parameters_find(const struct strv *lines, const char *module)
 {
 	size_t length = strlen(module);

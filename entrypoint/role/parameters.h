@@ -88,13 +88,10 @@ int parameters_for_file(const struct elf_module *file, const char *options, char
  * list of this name has "module options" for each.
  */
 #define ROLE_PARAMETERS_LIST "parameters"
-/*
- * The same of modules of the image's that were unloaded to be loaded with other parameters: until
- * they are, and for as long as they run with these because they refused the others.
- */
-#define ROLE_EARLIER_LIST "earlier-parameters"
 /* "MODULE PARAMETER" of each that was given, and that the module does not have. */
 #define ROLE_UNKNOWN_LIST "unknown-parameters"
+/* Why the modules that run have their earlier parameters: the kernel's words on the new ones. */
+#define ROLE_REFUSED_LIST "refused-parameters"
 
 /* To be called in a worker before the first load. */
 int role_parameters_remember(
@@ -108,14 +105,6 @@ int role_parameters_remember(
 int role_parameters_changed(const struct role *role, struct loader *loader,
 	const struct strv *present, struct worker *worker, bool *ret,
 	struct error *error) _must_check_;
-
-/*
- * Keeps the list of a load for role_earlier_parameters(), which puts it as "options MODULE
- * PARAMETER…" into @lines, where it has any. -ENOENT: there is none.
- */
-int role_parameters_keep_earlier(const struct role *role, struct error *error) _must_check_;
-int role_earlier_parameters(
-	const struct role *role, struct strv *lines, struct error *error) _must_check_;
 
 /* In such a list: what the module was loaded with, or NULL without an item of it. Borrowed. */
 const char *role_parameters_find(const struct strv *lines, const char *module);

@@ -107,12 +107,14 @@ static void print_addon_nodes(int root_fd, struct json *json, struct findings *f
 	json_write_close(json, ']');
 }
 
-static void print_unknown_parameters(int root_fd, struct json *json, struct findings *findings)
+/* Parameters of kernelModuleConfig that are not in effect. */
+static void print_ignored_parameters(int root_fd, struct json *json, struct findings *findings)
 {
 	const struct role gpu = {
 		.name = "gpu", .state_folder = GPU_STATE_FOLDER, .root_fd = root_fd
 	};
 	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_strv_ struct strv refused = { 0 };
 
 	(void) !role_list_read(&gpu, ROLE_UNKNOWN_LIST, &lines); /* none: no such parameter */
 	json_write_list(json, "unknown_parameters", &lines);
@@ -124,6 +126,13 @@ static void print_unknown_parameters(int root_fd, struct json *json, struct find
 		status_finding(findings, json, "%s has no effect: %.*s has no such parameter",
 			parameter, length, module);
 	}
+	(void) !role_list_read(&gpu, ROLE_REFUSED_LIST, &refused);
+	json_write_list(json, "refused_parameters", &refused);
+	if (refused.count)
+		status_finding(findings, json,
+			"the driver has its earlier parameters, because it did not load with those "
+			"in kernelModuleConfig: %s",
+			refused.items[0]);
 }
 
 void status_driver(int root_fd, struct json *json, struct findings *findings)
@@ -169,7 +178,7 @@ void status_driver(int root_fd, struct json *json, struct findings *findings)
 			" is version %s, the kernel driver is not: programs will report a version "
 			"mismatch",
 			user_space);
-	print_unknown_parameters(root_fd, json, findings);
+	print_ignored_parameters(root_fd, json, findings);
 	print_addon_nodes(root_fd, json, findings);
 	status_driver_root(root_fd, json, findings);
 	json_write_close(json, '}');

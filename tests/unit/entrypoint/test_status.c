@@ -434,17 +434,22 @@ static void parameters_that_a_module_lacks(void **state)
 	char *items[] = { (char[]){ "nvidia NVreg_Nothing=1" },
 		(char[]){ "nvidia_uvm x=\"1 2\"" } };
 	const struct strv unknown = { .items = items, .count = 2 };
+	char *words[] = { (char[]){ "No such device" } };
+	const struct strv refused = { .items = words, .count = 1 };
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *json = NULL;
 	struct error error;
 
 	put_real_node(node);
 	assert_int_equal(role_list_write(&gpu, ROLE_UNKNOWN_LIST, &unknown, &error), 0);
+	assert_int_equal(role_list_write(&gpu, ROLE_REFUSED_LIST, &refused, &error), 0);
 	text = status_of(node, false, 1);
+	assert_contains(text, "did not load with those in kernelModuleConfig: No such device\n");
 	assert_contains(text, "! NVreg_Nothing=1 has no effect: nvidia has no such parameter\n");
 	assert_contains(text, "! x=\"1 2\" has no effect: nvidia_uvm has no such parameter\n");
 	json = status_of(node, true, 1);
 	assert_contains(json, "\"unknown_parameters\":[\"nvidia NVreg_Nothing=1\",");
+	assert_contains(json, "\"refused_parameters\":[\"No such device\"]");
 }
 
 static void peermem_with_its_latency(void **state)
