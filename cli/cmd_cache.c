@@ -406,7 +406,7 @@ const struct option_table cache_options = {
 
 int cache_command(char **argv)
 {
-	struct verb verb = { .cache = CACHE_CLOSED };
+	struct verb verb = { .cache = { .fd = -1, .run_lock_fd = -1 } };
 	struct error error = { 0 };
 	int code;
 

@@ -36,7 +36,7 @@ struct context {
 
 #define CONTEXT_CLOSED                                                                             \
 	{                                                                                          \
-		.cache = CACHE_CLOSED                                                              \
+		.cache = {.fd = -1, .run_lock_fd = -1 }                                            \
 	}
 
 /* Finds the data folder and opens the cache. */

@@ -39,7 +39,7 @@ int fs_read_fd(int fd, size_t limit, char **ret_text, size_t *ret_size) _must_ch
 /* Like fs_read() for one-line files such as those of /sys, without the trailing white space. */
 int fs_read_line(int dir_fd, const char *path, char **ret_line) _must_check_;
 
-/* A name beside @path that nobody else takes; the caller frees it. NULL: out of memory. */
+/* A name beside @path that no other process takes; the caller frees it. NULL: out of memory. */
 char *fs_temporary(const char *path) _must_check_;
 
 /*

@@ -37,7 +37,7 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 {
 	static const char *const folders[] = { OUTPUTS, "blobs/sha256", "indexes", "logs", "failed",
 		"locks", "runs" };
-	_cleanup_(cache_close) struct cache cache = CACHE_CLOSED;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	_cleanup_free_ char *wanted = path ? xstrdup(path) : default_path();
 	int r = fs_mkdir_parents(AT_FDCWD, wanted, 0755);
 
@@ -53,7 +53,7 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 			return cannot_use(cache.path, r, error);
 	}
 	*ret = cache;
-	cache = (struct cache) CACHE_CLOSED;
+	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 	return 0;
 }
 
@@ -68,34 +68,41 @@ void cache_close(struct cache *cache)
 {
 	cleanup_close(&cache->fd);
 	cleanup_close(&cache->run_lock_fd);
-	cleanup_close(&cache->run_folder_fd);
 	free(cache->path);
 	free(cache->run_path);
 	free(cache->scratch_path);
-	*cache = (struct cache) CACHE_CLOSED;
+	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 }
 
 /*
- * Locks a run's folder, all that older programs lock, and a file in it, open for writing: NFS
- * locks no folders on its server, and no file for one that only reads. @how: flock(2). -errno.
+ * Locks the file in a run's folder by which others see that it lives. A folder's lock would be seen
+ * by this machine alone where the cache is on NFS, as would that of a file open for reading.
+ * -ENOENT: another run's sweep took the folder for a dead run's, and removed it.
  */
-static int lock_run(const char *path, int how, int *ret_folder_fd, int *ret_fd)
+static int lock_run(const char *path, int how, int *ret_fd)
 {
 	_cleanup_free_ char *lock = xasprintf("%s/" CACHE_RUN_LOCK, path);
-	_cleanup_close_ int folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct stat ours, there;
 
-	if (folder_fd < 0 || flock(folder_fd, how) < 0)
+	if (fd < 0 || flock(fd, how) < 0 || fstat(fd, &ours) < 0 || stat(lock, &there) < 0)
 		return -errno;
-	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (fd < 0 || flock(fd, how) < 0)
-		return -errno;
-	*ret_folder_fd = TAKE_FD(folder_fd);
+	if (ours.st_ino != there.st_ino)
+		return -ENOENT;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-/* A run holds its locks until it ends: one that can be locked is a killed run's. */
+/* NFS keeps an open file under another name, and with it the folder, until it is closed. */
+static void remove_run(const char *path, int *lock_fd)
+{
+	(void) !fs_remove_tree(AT_FDCWD, path);
+	cleanup_close(lock_fd);
+	*lock_fd = -1;
+	(void) !fs_remove_tree(AT_FDCWD, path); /* if not now, the next run tries again */
+}
+
+/* A run holds its lock until it ends: one that can be locked is a killed run's. */
 static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -104,40 +111,30 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
 		return;
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf("%s/runs/%s", cache->path, names.items[i]);
-		_cleanup_close_ int folder_fd = -1;
 		_cleanup_close_ int fd = -1;
 
-		if (lock_run(path, LOCK_EX | LOCK_NB, &folder_fd, &fd) < 0)
+		if (lock_run(path, LOCK_EX | LOCK_NB, &fd) < 0)
 			continue;
 		clear(path);
-		if (fs_remove_tree(AT_FDCWD, path) < 0)
-			continue; /* the next run tries again */
+		remove_run(path, &fd);
 	}
 }
 
-/*
- * Another run's sweep may see the folder before we hold its lock and take it for a dead run's: then
- * it is gone: -EAGAIN.
- */
 static int make_run_folder(struct cache *cache)
 {
 	_cleanup_free_ char *path = xasprintf("%s/runs/%d-XXXXXX", cache->path, (int) getpid());
-	_cleanup_close_ int folder_fd = -1;
 	_cleanup_close_ int fd = -1;
 	int r;
 
 	if (!mkdtemp(path))
 		return -errno;
-	r = lock_run(path, LOCK_EX, &folder_fd, &fd);
+	r = lock_run(path, LOCK_EX, &fd);
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r;
-	if (!fs_exists(AT_FDCWD, path))
-		return -EAGAIN;
 	/* Recipes may drop their privileges, and what they work on is below. */
-	if (fchmod(folder_fd, 0755) < 0)
+	if (chmod(path, 0755) < 0)
 		return -errno;
 	cache->run_path = TAKE_PTR(path);
-	cache->run_folder_fd = TAKE_FD(folder_fd);
 	cache->run_lock_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -165,9 +162,8 @@ int cache_split_run(struct cache *cache, const char *name)
 
 void cache_end_run(struct cache *cache)
 {
-	/* If it cannot be removed now, the next run's sweep removes it. */
 	if (cache->run_path)
-		(void) !fs_remove_tree(AT_FDCWD, cache->run_path);
+		remove_run(cache->run_path, &cache->run_lock_fd);
 }
 
 char *cache_output_path(const struct cache *cache, const char *name, const char *key)

@@ -10,7 +10,7 @@
  *     failed/<name>/          the work folder of the last failure
  *     compiled/ccache/        what compilers made, for the next recipe that runs them
  *     locks/                  held while an output is made
- *     runs/<pid>-XXXXXX/      unfinished; it and "lock" in it are locked while the run lives
+ *     runs/<pid>-XXXXXX/      unfinished; "lock" in it is locked while the run lives
  */
 #pragma once
 
@@ -30,13 +30,7 @@ struct cache {
 	/* Where this process makes its files: run_path, or a folder of its own below it. */
 	char *scratch_path;
 	int run_lock_fd;
-	int run_folder_fd;
 };
-
-#define CACHE_CLOSED                                                                               \
-	{                                                                                          \
-		.fd = -1, .run_lock_fd = -1, .run_folder_fd = -1                                   \
-	}
 
 /*
  * Opens @path, or where it is NULL $SLIPWAY_CACHE, $XDG_CACHE_HOME/slipway or ~/.cache/slipway, and

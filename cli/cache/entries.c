@@ -146,11 +146,9 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 
 static bool is_locked(const struct cache *cache, const char *path)
 {
-	/* A file for writing, without which NFS locks nothing. */
+	/* For writing, without which NFS locks nothing. */
 	_cleanup_close_ int fd = openat(cache->fd, path, O_RDWR | O_CLOEXEC);
 
-	if (fd < 0)
-		fd = openat(cache->fd, path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
@@ -178,8 +176,7 @@ static time_t oldest_run(const struct cache *cache)
 		struct statx status;
 		time_t began_s = 1; /* where the file system has none: as old as anything */
 
-		if (strcmp(names.items[i], own) == 0 ||
-			(!is_locked(cache, path) && !is_locked(cache, lock)))
+		if (strcmp(names.items[i], own) == 0 || !is_locked(cache, lock))
 			continue;
 		if (statx(cache->fd, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &status) == 0 &&
 			(status.stx_mask & STATX_BTIME))

@@ -40,9 +40,9 @@ static void start(struct cache *cache)
 static void each_run_has_a_folder_that_lives_as_long_as_it(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache first = CACHE_CLOSED;
-	_cleanup_(cache_close) struct cache second = CACHE_CLOSED;
-	_cleanup_(cache_close) struct cache third = CACHE_CLOSED;
+	_cleanup_(cache_close) struct cache first = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_(cache_close) struct cache second = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_(cache_close) struct cache third = { .fd = -1, .run_lock_fd = -1 };
 
 	open_cache(folder, &first);
 	open_cache(folder, &second);
@@ -55,8 +55,7 @@ static void each_run_has_a_folder_that_lives_as_long_as_it(void **state)
 
 	/* A killed run's lock goes with its process. */
 	cleanup_close(&first.run_lock_fd);
-	cleanup_close(&first.run_folder_fd);
-	first.run_lock_fd = first.run_folder_fd = -1;
+	first.run_lock_fd = -1;
 	start(&third);
 	assert_true(fs_exists(folder->fd, "cleared"));
 	assert_false(fs_exists(AT_FDCWD, first.run_path));
@@ -89,7 +88,7 @@ static void expect_output(const char *output, const char *text)
 static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache cache = CACHE_CLOSED;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *first = NULL;
 	_cleanup_free_ char *second = NULL;
@@ -113,7 +112,7 @@ static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
 static void an_output_counts_as_used_when_it_is_kept(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache cache = CACHE_CLOSED;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	const struct timespec epoch[2] = { { 0 }, { 0 } };
 	_cleanup_free_ char *output = NULL;
 	_cleanup_free_ char *made = NULL;
@@ -133,7 +132,7 @@ static void an_output_counts_as_used_when_it_is_kept(void **state)
 static void what_ccache_keeps_is_marked_as_used_when_no_prune_is_at_it(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(cache_close) struct cache cache = CACHE_CLOSED;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	const struct timespec while_it_waits = { .tv_nsec = 200000000 };
 	_cleanup_free_ char *path = NULL;
 	int status = -1;
