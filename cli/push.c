@@ -45,8 +45,11 @@ static int look(const char *reference, const char *digest, const char *key, cons
 	if (r < 0 || !strv_contains(&tags, colon + 1))
 		return r;
 	r = registry_inspect(reference, arch, &image, error);
-	if (r == -ENOENT) /* an index of other machines */
-		r = registry_inspect(reference, NULL, &image, error);
+	if (r == -ENOENT) {
+		*ret_digest = xasprintf("an index without one for %s", arch);
+		*ret = HELD_OTHER;
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	*ret_digest = xstrdup(registry_digest(image));
@@ -91,14 +94,14 @@ static void on_quiet(void *context)
 }
 
 int push_image(const struct push *push, const struct image *image, const char *archive,
-	const char *key, const struct strv *names, struct progress *progress, struct strv *pushed,
-	struct error *error)
+	const char *key, const char *arch, const struct strv *names, struct progress *progress,
+	struct strv *pushed, struct error *error)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		_cleanup_free_ char *reference = reference_of(push, names->items[i]);
 		_cleanup_free_ char *digest = NULL;
 		enum held held;
-		int r = look(reference, image->digest, key, NULL, &held, &digest, error);
+		int r = look(reference, image->digest, key, arch, &held, &digest, error);
 
 		if (r < 0)
 			return r;

@@ -49,10 +49,10 @@ int push_look(const struct push *push, const struct strv *names, const char *key
 
 /*
  * Pushes @image under @names, and appends "REFERENCE@DIGEST" of each to @pushed. A tag with its
- * digest or @key is left alone, and counts; one of another image is -EEXIST unless push->replace is
- * set. Also the errors of cli/image/registry.h. After a failure @pushed has what was pushed before
- * it.
+ * digest or @key (of an index, the image for @arch) is left alone, and counts; one of another image
+ * is -EEXIST unless push->replace is set. Also the errors of cli/image/registry.h. After a failure
+ * @pushed has what was pushed before it.
  */
 int push_image(const struct push *push, const struct image *image, const char *archive,
-	const char *key, const struct strv *names, struct progress *progress, struct strv *pushed,
-	struct error *error) _must_check_;
+	const char *key, const char *arch, const struct strv *names, struct progress *progress,
+	struct strv *pushed, struct error *error) _must_check_;

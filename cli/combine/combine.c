@@ -372,9 +372,9 @@ static int push(
 	}
 	image_wanted_names(image, &use, &names);
 	image_addons_wanted(&combine->addons, &use, &names);
-	r = archive ? push_image(
-			      push, image, archive, NULL, &names, progress, &image->pushed, error)
-		    : push_look(push, &names, NULL, NULL, progress, error);
+	r = archive ? push_image(push, image, archive, NULL, combine->arch->oci, &names, progress,
+			      &image->pushed, error)
+		    : push_look(push, &names, NULL, combine->arch->oci, progress, error);
 	if (r < 0)
 		combine->context->failure =
 			r == -EEXIST ? EXIT_CODE_REGISTRY : exit_code_for(r, EXIT_CODE_REGISTRY);
@@ -417,19 +417,22 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	/* In the order of a build's (output_write()). */
 	r = image_place_archives(
 		combine->output, ret, (const char *const[]){ folder }, 1, &written, error);
+	if (r == 0 && written)
+		r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
+			combine_to_json(combine, ret), &written, error);
 	if (r == 0) {
 		pushed = push(combine, ret, folder, &why);
 		r = image_place_all(combine->output, ret, (const char *const[]){ folder }, 1,
 			combine_to_json(combine, ret), &written, error);
 	}
-	if (r < 0)
-		combine->context->failure =
-			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 	if (r == 0 && output_place_is_folder(combine->output)) {
 		struct image_use use = describe_use(combine);
 
 		r = policies_place(combine->output, ret, 1, &use, &written, error);
 	}
+	if (r < 0)
+		combine->context->failure =
+			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 	if (r == 0 && pushed < 0) {
 		*error = why;
 		return pushed;

@@ -165,15 +165,15 @@ static int push_index(const struct made *made, struct image_index *index, struct
 	}
 	image_wanted_names(image, &index->use, &names);
 	image_addons_wanted(&index->addons, &index->use, &names);
-	r = push_image(
-		folders->push, image, index->output, NULL, &names, progress, &image->pushed, error);
+	r = push_image(folders->push, image, index->output, NULL, NULL, &names, progress,
+		&image->pushed, error);
 	for (size_t i = 0; i < index->use.part_count && r == 0; i++) {
 		const struct image_part *part = &index->use.parts[i];
 		_cleanup_free_ char *archive = xasprintf("%s/%s", folders->output, part->archive);
 		_cleanup_strv_ struct strv own = { 0 };
 
 		image_wanted_names(&part->names, &index->use, &own);
-		r = push_image(folders->push, &part->names, archive, NULL, &own, progress,
+		r = push_image(folders->push, &part->names, archive, NULL, NULL, &own, progress,
 			&image->pushed, error);
 	}
 	return r;

@@ -222,8 +222,8 @@ static int push_outputs(struct build *build, struct outputs *outputs, struct err
 		image_wanted_names(image, &use, &names);
 		if (gpu)
 			image_addons_wanted(&outputs->addons, &use, &names);
-		r = push_image(push, image, archive, stage->cached->key, &names, progress,
-			&image->pushed, error);
+		r = push_image(push, image, archive, stage->cached->key, build->target.arch->oci,
+			&names, progress, &image->pushed, error);
 	}
 	progress_end(progress, r < 0 ? "failed" : "done");
 	return r < 0 ? push_failed(build, r) : 0;
@@ -482,12 +482,15 @@ int output_write(struct build *build, struct error *error)
 	if (r == 0)
 		note_other_kernel(build);
 	/*
-	 * Before the push: where the archives do not fit, no tag is made that images.json does not
+	 * Before the push: where the files do not fit, no tag is made that images.json does not
 	 * name and nobody signs. A push that fails is reported when all files are there.
 	 */
 	if (r == 0)
 		r = image_place_archives(build->options.output, outputs.images, outputs.folders,
 			outputs.count, &outputs.changed, error);
+	if (r == 0 && outputs.changed)
+		r = image_place_all(build->options.output, outputs.images, outputs.folders,
+			outputs.count, to_json(build, &outputs), &outputs.changed, error);
 	if (r == 0 && build->options.push.registry && !build->options.of_several)
 		pushed = push_outputs(build, &outputs, &why);
 	if (r == 0)
