@@ -307,20 +307,17 @@ int fast_path_remember(struct action *action)
 	return r < 0 ? r : write_state(action);
 }
 
-int fast_path_earlier_parameters(const struct role *role)
+char *fast_path_earlier_parameters(const struct role *role)
 {
 	_cleanup_free_ char *earlier = NULL;
 	_cleanup_free_ char *now = NULL;
-	int r = fs_read(role->root_fd, KEPT_PARAMETERS_PATH, FINGERPRINT_SIZE, &earlier, NULL);
 
-	if (r >= 0)
-		r = fs_read(role->root_fd, PARAMETERS_PATH, FINGERPRINT_SIZE, &now, NULL);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	if (strcmp(earlier, now) == 0)
-		return 0;
-	r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, earlier, strlen(earlier), 0644);
-	return r < 0 ? r : 1;
+	if (fs_read(role->root_fd, KEPT_PARAMETERS_PATH, FINGERPRINT_SIZE, &earlier, NULL) < 0 ||
+		fs_read(role->root_fd, PARAMETERS_PATH, FINGERPRINT_SIZE, &now, NULL) < 0 ||
+		strcmp(earlier, now) == 0)
+		return NULL;
+	/* The first line has the set of modules: another image's parameters are no cure. */
+	return strncmp(earlier, now, strcspn(now, "\n") + 1) == 0 ? TAKE_PTR(earlier) : NULL;
 }
 
 /* Returns what no longer holds, or NULL. Absent OFED is no change: it or another comes back. */

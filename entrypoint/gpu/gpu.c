@@ -154,50 +154,52 @@ static int load_all(struct action *action)
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 
-/* With the parameters that it had before, which PARAMETERS_PATH has again. @why: for status. */
-static int load_as_before(struct action *action, const struct error *why)
+/* Did the kernel, or the module itself, refuse one? -EEXIST: the host's modules are there. */
+static bool is_refused(const struct action *action, int r)
 {
-	struct gpu *gpu = gpu_of(action->role);
+	return r != -EEXIST &&
+	       (action->reason == REASON_LOAD_FAILED || action->reason == REASON_NO_NVIDIA_DEVICE);
+}
+
+/* @text: what PARAMETERS_PATH had. @why: the kernel's words on the other parameters, for status. */
+static int load_as_before(struct action *action, const char *text, const struct error *why)
+{
+	const struct role *role = action->role;
 	_cleanup_strv_ struct strv refused = { 0 };
-	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *file = NULL;
+	struct error ignored;
 	int r = role_unload(action);
 
-	if (r < 0)
-		return r;
-	r = fs_read(gpu->role.root_fd, PARAMETERS_PATH, 0, &file, NULL);
+	if (r == 0) {
+		r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, text, strlen(text), 0644);
+		r = action_reason(action, REASON_MOUNT_FAILED, r);
+	}
 	if (r == 0)
-		r = strv_split(&lines, file, "\n");
-	if (r == 0)
-		r = strv_push(&refused, why->text);
-	if (r < 0)
-		return action_fail(action, REASON_INTERNAL, r, "/" PARAMETERS_PATH);
-	gpu->peermem.options = role_parameters_find(&lines, "options " PEERMEM_MODULE);
-	if (!gpu->peermem.options)
-		gpu->peermem.options = "";
-	r = load_all(action);
-	gpu->peermem.options = NULL;
-	return r < 0 ? r : role_list_write(&gpu->role, ROLE_REFUSED_LIST, &refused, &action->error);
+		r = load_all(action);
+	if (r == 0 && strv_push(&refused, why->text) == 0)
+		(void) !role_list_write(role, ROLE_REFUSED_LIST, &refused, &ignored);
+	return r;
 }
 
 static int load(struct action *action)
 {
 	struct worker *worker = action->worker;
 	const struct role *role = action->role;
+	_cleanup_free_ char *earlier = NULL;
 	int r = load_all(action);
 	const struct error error = action->error;
 	const enum reason reason = action->reason;
 
 	if (r == 0)
 		role_list_remove(role, ROLE_REFUSED_LIST);
-	/* -EEXIST: the host's modules are in the way. */
-	if (r == 0 || r == -EEXIST || fast_path_earlier_parameters(role) <= 0)
+	else if (is_refused(action, r))
+		earlier = fast_path_earlier_parameters(role);
+	if (!earlier)
 		return r;
 	worker_report(worker, WORKER_NOTE, 0,
-		"the driver does not load with the parameters in /" CONTRACT_MODULE_CONF
-		", the operator's kernelModuleConfig, and gets its earlier ones: %s",
+		"the driver does not load with other parameters in /" CONTRACT_MODULE_CONF
+		", the operator's kernelModuleConfig, than before, and gets the earlier ones: %s",
 		error.text);
-	if (load_as_before(action, &error) == 0)
+	if (load_as_before(action, earlier, &error) == 0)
 		return 0;
 	worker_report(worker, WORKER_NOTE, 0, "nor does it load with its earlier parameters: %s",
 		action->error.text);

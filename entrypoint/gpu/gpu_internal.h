@@ -12,12 +12,6 @@
 #include "entrypoint/role/role.h"
 
 /*
- * Options of the image's modules when they are loaded: libkmod finds them here, modprobe in the
- * root.
- */
-#define PARAMETERS_PATH "etc/modprobe.d/slipway.conf"
-
-/*
  * All that decides which driver a full start would leave in the kernel, and what is there: two
  * starts with equal inputs load the same. The operator's DRIVER_CONFIG_DIGEST is one of them; it
  * knows nothing of the contents of a ConfigMap, of OFED or of the kernel.
@@ -144,10 +138,10 @@ int fast_path_forget(struct action *action);
 /* STEP_DIRECT: writes both. */
 int fast_path_remember(struct action *action);
 /*
- * Puts PARAMETERS_PATH back to what it was when the driver last was ready. 1; 0: it is the same, or
- * no driver was ready since a stop last unloaded it; -errno.
+ * The text that PARAMETERS_PATH had when this image's driver last was ready, if it has another now:
+ * a new string, or NULL. A stop that unloads the driver forgets it.
  */
-int fast_path_earlier_parameters(const struct role *role);
+char *fast_path_earlier_parameters(const struct role *role);
 /* A watch: removes nvidia-driver.state while the fingerprint does not hold. */
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 

@@ -239,7 +239,9 @@ int gpu_parameters(struct action *action)
 
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	r = collect(action, loader, &lines, &unknown);
+	r = strv_pushf(&lines, "# for the set of modules %s", role->image.set);
+	if (r == 0)
+		r = collect(action, loader, &lines, &unknown);
 	if (r < 0)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);

@@ -206,6 +206,26 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
+/* Those that the GPU role has checked or gone back to; in another's container those in /drivers. */
+static int read_options(const struct role *role, struct strv *words, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *text = NULL;
+	const char *options;
+	int r = -ENOENT;
+
+	if (strv_contains(&role->driver_modules, PEERMEM_MODULE))
+		r = fs_read(role->root_fd, PARAMETERS_PATH, 0, &text, NULL);
+	if (r == -ENOENT)
+		return parameters_read_conf(role->root_fd, PEERMEM_MODULE, words, NULL, error);
+	if (r == 0)
+		r = strv_split(&lines, text, "\n");
+	if (r < 0)
+		return error_set_errno(error, r, "/" PARAMETERS_PATH);
+	options = role_parameters_find(&lines, "options " PEERMEM_MODULE);
+	return options ? strv_push(words, options) : 0;
+}
+
 /* Inserts the file alone: its dependencies are loaded. */
 static int insert(struct action *action)
 {
@@ -221,11 +241,7 @@ static int insert(struct action *action)
 			"the image has no nvidia-peermem for %s: build it with slipway build "
 			"--ofed <the OFED of the NIC image>, or leave %s unset",
 			role->krel, CONTRACT_ENV_RDMA);
-	if (role->peermem->options)
-		r = strv_push(&words, role->peermem->options);
-	else
-		r = parameters_read_conf(
-			role->root_fd, PEERMEM_MODULE, &words, NULL, &action->error);
+	r = read_options(role, &words, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_BAD_PARAMETER, r);
 	/* The kernel ignores names that it does not know. */

@@ -40,9 +40,8 @@ struct peermem_state {
 	bool due;     /* OFED was there when the role started: its plan loads peermem */
 	bool follows; /* the lock is ours */
 	bool lock_opened;
-	int lock_fd;         /* once lock_opened */
-	uint32_t root_crc;   /* of the OFED for which the container's own tree was looked through */
-	const char *options; /* NULL: those in /drivers */
+	int lock_fd;       /* once lock_opened */
+	uint32_t root_crc; /* of the OFED for which the container's own tree was looked through */
 	/* The exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
 	char reported[160];  /* what was logged last to be missing */

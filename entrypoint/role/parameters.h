@@ -88,6 +88,11 @@ int parameters_for_file(const struct elf_module *file, const char *options, char
  * list of this name has "module options" for each.
  */
 #define ROLE_PARAMETERS_LIST "parameters"
+/*
+ * Options of the GPU image's modules when they are loaded, after a comment with the set of modules:
+ * libkmod finds them here, modprobe in the root.
+ */
+#define PARAMETERS_PATH "etc/modprobe.d/slipway.conf"
 /* "MODULE PARAMETER" of each that was given, and that the module does not have. */
 #define ROLE_UNKNOWN_LIST "unknown-parameters"
 /* Why the modules that run have their earlier parameters: the kernel's words on the new ones. */

@@ -130,8 +130,8 @@ static void print_ignored_parameters(int root_fd, struct json *json, struct find
 	json_write_list(json, "refused_parameters", &refused);
 	if (refused.count)
 		status_finding(findings, json,
-			"the driver has its earlier parameters, because it did not load with those "
-			"in kernelModuleConfig: %s",
+			"the driver has its earlier parameters until it is stopped, because it did "
+			"not load with those in kernelModuleConfig: %s",
 			refused.items[0]);
 }
 

@@ -108,7 +108,7 @@ wait_exit gpu 10
 echo NVreg_RegisterPCIDriver=0 >/vm/drivers/nvidia.conf
 start gpu
 wait_ready gpu 60
-container_log_has gpu 'the driver does not load with the parameters in /drivers, '
+container_log_has gpu 'the driver does not load with other parameters in /drivers, '
 expect_earlier() {
     expect_gpu_serves
     grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
@@ -124,7 +124,7 @@ wait_ready gpu 60
 expect_same "with what it refused"
 expect_earlier
 container_log_has gpu 'with its earlier parameters, because it refused those of /drivers: keeping it'
-exec_in gpu slipway-init status | grep 'the driver has its earlier parameters, because it did not load with those in kernelModuleConfig: .*nvidia'
+exec_in gpu slipway-init status | grep 'the driver has its earlier parameters until it is stopped, because it did not load with those in kernelModuleConfig: nvidia: the kernel refused it'
 kill_hard gpu
 wait_exit gpu 10
 echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf

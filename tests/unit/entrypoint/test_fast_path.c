@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu_internal.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/roles.h"
 
 #define FINGERPRINT GPU_STATE_FOLDER "/gpu.fingerprint"
@@ -84,6 +85,25 @@ static void a_first_start_is_a_full_one_and_the_next_is_fast(void **state)
 	assert_true(gpu.fast_path.parameters);
 	parameters = folder_read_text(folder, PARAMETERS_PATH);
 	assert_string_equal(parameters, "options nvidia a=1\n");
+	forget(&gpu);
+}
+
+static void earlier_parameters_are_other_ones_of_the_same_modules(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *earlier = NULL;
+	struct gpu gpu;
+
+	make_node(folder, &gpu);
+	assert_null(fast_path_earlier_parameters(&gpu.role));
+	folder_write_text(folder, PARAMETERS_PATH, "# abc\noptions nvidia a=1\n");
+	serve(&gpu);
+	assert_null(fast_path_earlier_parameters(&gpu.role));
+	folder_write_text(folder, PARAMETERS_PATH, "# abc\n");
+	earlier = fast_path_earlier_parameters(&gpu.role);
+	assert_string_equal(earlier, "# abc\noptions nvidia a=1\n");
+	folder_write_text(folder, PARAMETERS_PATH, "# abcd\n");
+	assert_null(fast_path_earlier_parameters(&gpu.role));
 	forget(&gpu);
 }
 
@@ -298,6 +318,7 @@ int main(void)
 		folder_test(peermem_that_followed_ofed_makes_no_full_start),
 		folder_test(the_same_build_loaded_anew_is_another_load),
 		folder_test(an_image_that_does_not_know_its_set_is_never_kept),
+		folder_test(earlier_parameters_are_other_ones_of_the_same_modules),
 		folder_test(damaged_fingerprints_are_not_believed),
 		folder_test(files_stay_as_long_as_the_driver_does),
 		folder_test(without_a_digest_there_is_no_state),
