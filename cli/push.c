@@ -46,7 +46,8 @@ static int look(const char *reference, const char *digest, const char *key, cons
 		return r;
 	r = registry_inspect(reference, arch, &image, error);
 	if (r == -ENOENT) {
-		*ret_digest = xasprintf("an index without one for %s", arch);
+		*ret_digest =
+			xasprintf("an index without one for %s", arch ? arch : "this machine");
 		*ret = HELD_OTHER;
 		return 0;
 	}

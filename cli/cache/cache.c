@@ -86,20 +86,26 @@ static int lock_run(const char *path, int how, int *ret_fd)
 	struct stat ours, there;
 
 	if (fd < 0 || flock(fd, how) < 0 || fstat(fd, &ours) < 0 || stat(lock, &there) < 0)
-		return -errno;
-	if (ours.st_ino != there.st_ino)
+		return errno == ESTALE ? -ENOENT : -errno;
+	if (!ours.st_nlink || ours.st_ino != there.st_ino)
 		return -ENOENT;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-/* NFS keeps an open file under another name, and with it the folder, until it is closed. */
+/*
+ * With its lock held. It is renamed first: a run that is just being started in it finds nothing
+ * there, and makes another. NFS keeps an open file, and with it the folder, until it is closed.
+ */
 static void remove_run(const char *path, int *lock_fd)
 {
-	(void) !fs_remove_tree(AT_FDCWD, path);
+	_cleanup_free_ char *gone = xasprintf("%s.gone", path);
+
+	if (rename(path, gone) == 0)
+		(void) !fs_remove_tree(AT_FDCWD, gone);
 	cleanup_close(lock_fd);
 	*lock_fd = -1;
-	(void) !fs_remove_tree(AT_FDCWD, path); /* if not now, the next run tries again */
+	(void) !fs_remove_tree(AT_FDCWD, gone); /* if not now, the next run tries again */
 }
 
 /* A run holds its lock until it ends: one that can be locked is a killed run's. */

@@ -146,10 +146,10 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 
 static bool is_locked(const struct cache *cache, const char *path)
 {
-	/* For writing, without which NFS locks nothing. */
+	/* For writing, without which NFS locks nothing. What is another user's may be locked. */
 	_cleanup_close_ int fd = openat(cache->fd, path, O_RDWR | O_CLOEXEC);
 
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+	return fd < 0 ? errno != ENOENT : flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
 /* A writer of a partial file holds its lock, and that of the digest that it is for. */

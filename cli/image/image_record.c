@@ -326,17 +326,26 @@ int image_place_archives(const char *output, const struct image *images, const c
 	return 0;
 }
 
-int image_place_all(const char *output, const struct image *images, const char *const *folders,
-	size_t count, json_object *list, bool *changed, struct error *error)
+bool image_list_names(const char *output, const struct image *images, size_t count)
 {
-	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!strstr(text, images[i].digest))
+			return false;
+	return true;
+}
+
+int image_place_list(const char *output, json_object *list, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
 	_cleanup_free_ char *text = xasprintf(
 		"%s\n", json_object_to_json_string_ext(
 				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	int r = image_place_archives(output, images, folders, count, changed, error);
 
 	(void) json_object_put(list);
-	return r < 0 || !output_place_is_folder(output)
-		       ? r
-		       : image_place_text(path, text, changed, error);
+	return output_place_is_folder(output) ? image_place_text(path, text, changed, error) : 0;
 }

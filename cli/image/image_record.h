@@ -12,6 +12,7 @@
 #include "common/strv.h"
 
 #define IMAGE_ARCHIVE "image.oci.tar"
+#define IMAGE_LIST    "images.json" /* in the folder of --output */
 
 /* In the local storage the names of Slipway's images begin with it. */
 #define IMAGE_LOCAL "localhost/slipway/"
@@ -102,11 +103,11 @@ int image_place_file(
 	const char *from, const char *to, bool *changed, struct error *error) _must_check_;
 int image_place_text(
 	const char *path, const char *text, bool *changed, struct error *error) _must_check_;
-/*
- * Puts the archives in @folders where --output says: into one file each, or into a folder. _all()
- * adds images.json to the folder, which is @list (it is put).
- */
+/* Puts the archives in @folders where --output says: into one file each, or into a folder. */
 int image_place_archives(const char *output, const struct image *images, const char *const *folders,
 	size_t count, bool *changed, struct error *error) _must_check_;
-int image_place_all(const char *output, const struct image *images, const char *const *folders,
-	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;
+/* Writes images.json, which is @list (it is put), where --output is a folder. */
+int image_place_list(
+	const char *output, json_object *list, bool *changed, struct error *error) _must_check_;
+/* Does the images.json in @output name all of these, by their digests? */
+bool image_list_names(const char *output, const struct image *images, size_t count);

@@ -164,8 +164,9 @@ int registry_inspect(
 	int r = ask(words, of ? 3 : 2, reference, &output, &said, error);
 
 	/* "… in manifest list for architecture …", later "… in image index for architecture …" */
-	if (r == -EIO && arch && strstr(said, "no image found in "))
-		return error_set(error, -ENOENT, "%s has no image for %s", reference, arch);
+	if (r == -EIO && strstr(said, "no image found in "))
+		return error_set(error, -ENOENT, "%s has no image for %s", reference,
+			arch ? arch : "this machine");
 	if (r < 0)
 		return r == -EIO ? fail(reference, NOT_ASKED, said, error) : r;
 	image = parse(output);

@@ -225,17 +225,15 @@ static json_object *to_json(const struct made *made)
 static int place(struct made *made, struct error *error)
 {
 	const char *output = made->folders->output;
-	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
-	_cleanup_json_ json_object *root = to_json(made);
-	_cleanup_free_ char *text = json_pretty(root);
 	bool changed = false;
-	int r = image_place_text(path, text, &changed, error);
+	int r;
 
 	/* Borrowed: indexes[] has them. */
 	for (size_t i = 0; i < made->count; i++) {
 		made->images[i] = made->indexes[i].image;
 		made->uses[i] = made->indexes[i].use;
 	}
+	r = image_place_list(output, to_json(made), &changed, error);
 	if (r == 0)
 		r = policies_place(output, made->images, made->count, made->uses, &changed, error);
 	return r < 0 ? context_fail(made->folders->context, EXIT_CODE_OUTPUT, r) : 0;
@@ -281,10 +279,12 @@ int index_folders_make(const struct index_folders *folders, struct error *error)
 	progress_begin(progress, "index");
 	r = make_all(&made, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
-	/* A push that fails is reported when the files are there. */
+	/* In the order of a build's (output_write()). */
+	if (r == 0)
+		r = place(&made, error);
 	if (r == 0)
 		pushed = push_all(&made, &why);
-	if (r == 0)
+	if (r == 0 && made.folders->push->registry)
 		r = place(&made, error);
 	if (r < 0)
 		return r;

@@ -432,7 +432,7 @@ static void print_text(struct build *build, const struct outputs *outputs,
 /* A folder keeps one build: who wants to go back to another kernel's images had better know. */
 static void note_other_kernel(struct build *build)
 {
-	_cleanup_free_ char *path = xasprintf("%s/images.json", build->options.output);
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, build->options.output);
 	_cleanup_free_ char *text = NULL;
 	json_object *object, *krel;
 
@@ -453,8 +453,7 @@ static int place(struct build *build, struct outputs *outputs,
 {
 	const char *output = build->options.output;
 	bool folder = output_place_is_folder(output);
-	int r = image_place_all(output, outputs->images, outputs->folders, outputs->count,
-		to_json(build, outputs), &outputs->changed, error);
+	int r = image_place_list(output, to_json(build, outputs), &outputs->changed, error);
 
 	if (r < 0)
 		return r;
@@ -488,9 +487,9 @@ int output_write(struct build *build, struct error *error)
 	if (r == 0)
 		r = image_place_archives(build->options.output, outputs.images, outputs.folders,
 			outputs.count, &outputs.changed, error);
-	if (r == 0 && outputs.changed)
-		r = image_place_all(build->options.output, outputs.images, outputs.folders,
-			outputs.count, to_json(build, &outputs), &outputs.changed, error);
+	if (r == 0 && !image_list_names(build->options.output, outputs.images, outputs.count))
+		r = image_place_list(
+			build->options.output, to_json(build, &outputs), &outputs.changed, error);
 	if (r == 0 && build->options.push.registry && !build->options.of_several)
 		pushed = push_outputs(build, &outputs, &why);
 	if (r == 0)

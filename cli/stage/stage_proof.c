@@ -393,7 +393,7 @@ static char *leave_report(const struct build *build)
 	if (!folder || !output_place_is_folder(folder))
 		return NULL;
 	/* The evidence of images that are there stays theirs. */
-	images = xasprintf("%s/images.json", folder);
+	images = xasprintf("%s/" IMAGE_LIST, folder);
 	to = xasprintf(
 		"%s/%s", folder, fs_exists(AT_FDCWD, images) ? PROOF_REFUSED_REPORT : PROOF_REPORT);
 	if (fs_read(AT_FDCWD, from, 0, &text, &size) < 0 ||

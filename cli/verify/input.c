@@ -150,7 +150,7 @@ int verify_input_identify(const char *what, struct verify_input *ret, struct err
 
 int verify_input_read_outputs(const char *folder, json_object **ret, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/images.json", folder);
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, folder);
 	_cleanup_free_ char *text = NULL;
 	_cleanup_json_ json_object *object = NULL;
 	size_t size;
