@@ -236,8 +236,8 @@ END
     fake cosign "[ \"\$2\" != --help ] || exit; echo \"\$*\" >>'$BATS_TEST_TMPDIR/lines'"
     cd "$BATS_TEST_TMPDIR"
     mkdir one two
-    jq -n '{images: [{role: "nic", pushed: ["r:5/d/nic:a@sha256:1", "r:5/d/nic:b@sha256:1"]}, {role: "gpu"}]}' >one/images.json
-    jq -n '{images: [{role: "nic", pushed: ["r:5/d/nic:c@sha256:2"]}]}' >two/images.json
+    jq -n '{images: [{role: "nic", digest: "sha256:1", pushed: ["r:5/d/nic:a@sha256:1", "r:5/d/nic:b@sha256:1"]}, {role: "gpu"}]}' >one/images.json
+    jq -n '{images: [{role: "nic", digest: "sha256:2", pushed: ["r:5/d/nic:c@sha256:2"]}]}' >two/images.json
     touch one/{sbom.spdx,provenance}.json
     run sh "$repository/ci/sign" one/images.json
     [ "$status" -eq 2 ]
@@ -254,7 +254,7 @@ END
     # An index is signed, and each of its images with its own records; one of them has a further name.
     mkdir -p both/x86_64
     touch both/x86_64/sbom.spdx.json
-    jq -n '{images: [{role: "gpu", pushed: ["r:5/d/gpu:a@sha256:9", "r:5/d/gpu:x@sha256:3"],
+    jq -n '{images: [{role: "gpu", digest: "sha256:9", pushed: ["r:5/d/gpu:a@sha256:9", "r:5/d/gpu:x@sha256:3"],
         images: [{digest: "sha256:3", folder: "x86_64"}, {digest: "sha256:4", folder: "aarch64"}]}]}' >both/images.json
     : >lines
     COSIGN_KEY=key sh "$repository/ci/sign" both/images.json
@@ -270,10 +270,24 @@ END
     diff lines - <<<"sign --yes --tlog-upload=false --use-signing-config=false --key key r:5/d/nic@sha256:2"
 }
 
+@test "sign: an image that was there and that no build of these made counts only when it is signed already" {
+    fake cosign "[ \"\$2\" != --help ] || exit 0; for last; do :; done; echo \"\$1 \$last\" >>'$BATS_TEST_TMPDIR/lines'
+        case \$* in verify*nic@*) exit 1 ;; esac"
+    cd "$BATS_TEST_TMPDIR"
+    jq -n '{images: [["nic", "7"], ["gpu", "8"], ["fm", "2"] | . as [$role, $there]
+        | {role: $role, digest: "sha256:2", pushed: ["r/\($role):a@sha256:\($there)"]}]}
+        | .images[1].images = [{digest: "sha256:3", folder: "x86_64"}]' >images.json
+    touch provenance.json
+    COSIGN_KEY=key run sh "$repository/ci/sign" images.json
+    [ "$status" -eq 1 ]
+    says "ci/sign: r/nic@sha256:7: not signed: none of these builds made it. Find out who did, or push again with --replace"
+    diff <(sort lines) - <<<$'attest r/fm@sha256:2\npublic-key key\nsign r/fm@sha256:2\nverify r/gpu@sha256:8\nverify r/nic@sha256:7'
+}
+
 @test "sign: cosign has the caller's standard input, for a password; where it fails nothing more is signed" {
     fake cosign "[ \"\$2\" != --help ] || exit 0; read -r word; echo \"\$1 \$word\" >>'$BATS_TEST_TMPDIR/lines'; [ \"\$word\" != wrong ]"
     cd "$BATS_TEST_TMPDIR"
-    jq -n '{images: [{role: "nic", pushed: ["r/nic:a@sha256:1"]}, {role: "gpu", pushed: ["r/gpu:a@sha256:2"]}]}' >images.json
+    jq -n '{images: [["nic", "1"], ["gpu", "2"] | . as [$role, $n] | {role: $role, digest: "sha256:\($n)", pushed: ["r/\($role):a@sha256:\($n)"]}]}' >images.json
     touch provenance.json
     printf '%s\n' one two three four | COSIGN_KEY=key sh "$repository/ci/sign" images.json
     diff lines - <<<$'sign one\nattest two\nsign three\nattest four'

@@ -30,7 +30,7 @@ fetch_cosign() {
 blob() { echo "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/blobs/sha256/${1:0:2}/$1/data"; }
 
 @test "cosign: what ci/sign signs and attests is verified; another key and a changed byte are refused" {
-    local digest tag layer name options=(--insecure-ignore-tlog=true --key own.pub)
+    local digest other tag layer name options=(--insecure-ignore-tlog=true --key own.pub)
     fetch_cosign "$BATS_FILE_TMPDIR/cosign"
     export PATH=$BATS_FILE_TMPDIR/cosign/usr/bin:$PATH COSIGN_PASSWORD=secret
     cd "$BATS_TEST_TMPDIR"
@@ -42,7 +42,7 @@ blob() { echo "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/blobs/sha256/$
     run cosign verify "${options[@]}" "$name"
     [ "$status" -ne 0 ]
     mkdir out
-    jq -n --arg name "$registry/d/driver:a@$digest" '{images: [{role: "gpu", pushed: [$name]}]}' >out/images.json
+    jq -n --arg name "$registry/d/driver:a@$digest" --arg digest "$digest" '{images: [{role: "gpu", $digest, pushed: [$name]}]}' >out/images.json
     echo '{"spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "driver", "packages": []}' >out/sbom.spdx.json
     echo '{"buildDefinition": {"buildType": "x", "externalParameters": {}}, "runDetails": {"builder": {"id": "x"}}}' >out/provenance.json
     COSIGN_KEY=own.key sh "$repository/ci/sign" out/images.json
@@ -70,4 +70,13 @@ blob() { echo "$BATS_FILE_TMPDIR/registry-data/docker/registry/v2/blobs/sha256/$
     echo "$output"
     [ "$status" -ne 0 ]
     says "no signatures found"
+    # Nor does ci/sign, where a build took it for its own; what this key signed it leaves.
+    other=$(skopeo inspect --format '{{.Digest}}' "docker://$registry/d/driver:a")
+    jq --arg name "$registry/d/driver:a@$other" '.images[0].pushed = [$name]' out/images.json >images.json
+    COSIGN_KEY=own.key run sh "$repository/ci/sign" images.json
+    echo "$output"
+    [ "$status" -eq 1 ]
+    says "@$other: not signed: none of these builds made it"
+    COSIGN_KEY=own.key cosign sign --yes --tlog-upload=false --key own.key "$registry/d/driver@$other"
+    COSIGN_KEY=own.key sh "$repository/ci/sign" images.json
 }
