@@ -415,11 +415,8 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 		progress_notef(&combine->context->progress, "the tag %s " IMAGE_TAG_MOVED, ret->tag,
 			before, before);
 	/* In the order of a build's (output_write()). */
-	r = image_place_archives(
-		combine->output, ret, (const char *const[]){ folder }, 1, &written, error);
-	if (r == 0 && !image_list_names(combine->output, ret, 1))
-		r = image_place_list(
-			combine->output, combine_to_json(combine, ret), &written, error);
+	r = image_place_files(combine->output, ret, (const char *const[]){ folder }, 1,
+		combine_to_json(combine, ret), &written, error);
 	if (r == 0) {
 		pushed = push(combine, ret, folder, &why);
 		r = image_place_list(

@@ -300,8 +300,32 @@ int image_place_text(const char *path, const char *text, bool *changed, struct e
 	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 
-int image_place_archives(const char *output, const struct image *images, const char *const *folders,
-	size_t count, bool *changed, struct error *error)
+static bool list_names(const char *output, const struct image *images, size_t count)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!strstr(text, images[i].digest))
+			return false;
+	return true;
+}
+
+int image_place_list(const char *output, json_object *list, bool *changed, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+
+	(void) json_object_put(list);
+	return output_place_is_folder(output) ? image_place_text(path, text, changed, error) : 0;
+}
+
+static int place_archives(const char *output, const struct image *images,
+	const char *const *folders, size_t count, bool *changed, struct error *error)
 {
 	bool is_folder = output_place_is_folder(output);
 	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
@@ -326,26 +350,13 @@ int image_place_archives(const char *output, const struct image *images, const c
 	return 0;
 }
 
-bool image_list_names(const char *output, const struct image *images, size_t count)
+int image_place_files(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
-	_cleanup_free_ char *text = NULL;
+	int r = place_archives(output, images, folders, count, changed, error);
 
-	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (!strstr(text, images[i].digest))
-			return false;
-	return true;
-}
-
-int image_place_list(const char *output, json_object *list, bool *changed, struct error *error)
-{
-	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_LIST, output);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(
-				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-
+	if (r == 0 && !list_names(output, images, count))
+		return image_place_list(output, list, changed, error);
 	(void) json_object_put(list);
-	return output_place_is_folder(output) ? image_place_text(path, text, changed, error) : 0;
+	return r;
 }

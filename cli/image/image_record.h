@@ -103,11 +103,14 @@ int image_place_file(
 	const char *from, const char *to, bool *changed, struct error *error) _must_check_;
 int image_place_text(
 	const char *path, const char *text, bool *changed, struct error *error) _must_check_;
-/* Puts the archives in @folders where --output says: into one file each, or into a folder. */
-int image_place_archives(const char *output, const struct image *images, const char *const *folders,
-	size_t count, bool *changed, struct error *error) _must_check_;
+/*
+ * Before a push: puts the archives in @folders where --output says, into one file each or into a
+ * folder; there also images.json, which is @list (it is put), unless it names all of these images.
+ * So no tag is pushed whose files do not fit, and none that images.json lacks: nobody would sign
+ * it.
+ */
+int image_place_files(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;
 /* Writes images.json, which is @list (it is put), where --output is a folder. */
 int image_place_list(
 	const char *output, json_object *list, bool *changed, struct error *error) _must_check_;
-/* Does the images.json in @output name all of these, by their digests? */
-bool image_list_names(const char *output, const struct image *images, size_t count);

@@ -480,16 +480,10 @@ int output_write(struct build *build, struct error *error)
 		r = name_addons(build, &outputs, error);
 	if (r == 0)
 		note_other_kernel(build);
-	/*
-	 * Before the push: where the files do not fit, no tag is made that images.json does not
-	 * name and nobody signs. A push that fails is reported when all files are there.
-	 */
+	/* A push that fails is reported when all files are there. */
 	if (r == 0)
-		r = image_place_archives(build->options.output, outputs.images, outputs.folders,
-			outputs.count, &outputs.changed, error);
-	if (r == 0 && !image_list_names(build->options.output, outputs.images, outputs.count))
-		r = image_place_list(
-			build->options.output, to_json(build, &outputs), &outputs.changed, error);
+		r = image_place_files(build->options.output, outputs.images, outputs.folders,
+			outputs.count, to_json(build, &outputs), &outputs.changed, error);
 	if (r == 0 && build->options.push.registry && !build->options.of_several)
 		pushed = push_outputs(build, &outputs, &why);
 	if (r == 0)
