@@ -96,13 +96,17 @@ image_digests() {
 }
 
 # Variables of the environment, and those that make was given, but for two that part_file sets itself: a part has the same key
-# in the whole check-full, where the layer vm has chosen a guest, and alone.
+# in the whole check-full, where the layer vm has chosen a guest, and alone. Only that layer runs by the guest.
 given() {
     {
         env |
             grep -E '^(VM_|FUZZ_|SLIPWAY_|AGREEMENT_|images_options=|CC=|CFLAGS=|CPPFLAGS=|LDFLAGS=|SAN=|KILL_POINTS=|W=)' | sort
         tr ' ' '\n' <<<"${MAKEFLAGS:-}" | grep '=' | grep -vE '^-?-?j|^-' | sort
-    } | if [[ $layer == full-* ]]; then grep -vE '^VM_(GUEST|FAULTS_ON_DOUBLE)='; else cat; fi || true
+    } | case $layer in
+        full-*) grep -vE '^VM_(GUEST|FAULTS_ON_DOUBLE)=' ;;
+        vm) cat ;;
+        *) grep -v '^VM_GUEST=' ;;
+    esac || true
 }
 
 # pass_key FILE: prints it; false where there is none: without git, for a layer without rows, after a program was not built.

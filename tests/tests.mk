@@ -134,15 +134,15 @@ run_all = exec env O='$(O)' MAKE='$(MAKE)' tests/run-all
 .PHONY: check check-quick check-failed check-unit check-cli check-real check-vm check-fuzz check-full
 check: ## lint, unit, fuzz, CLI and VM tests, Debian's real suites; the last line counts them all
 	+@$(run_all) check
-check-quick: ## what needs no VM and no network: lint, unit and CLI tests
+check-quick: ## what needs no VM: lint, unit and CLI tests
 	+@$(run_all) quick
-check-failed: ## only what failed when it was run last
+check-failed: ## only what failed, or was cut short, when it was run last
 	+@$(run_all) failed
 check-unit: ## cmocka tests under ASan and UBSan
 	+@$(run_all) unit
 check-cli: ## BATS tests of both programs' verbs
 	+@$(run_all) build cli
-check-real: ## every kernel release of Debian's suites resolves; one of each series compiles a module
+check-real: ## real packages and sources: Debian's suites resolve, images are built, signed, combined and exported
 	+@$(run_all) build real
 check-vm: ## BATS tests of the built images in the VM
 	+@$(run_all) vm

@@ -12,7 +12,7 @@ setup() {
     printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo ok 1 - shellcheck' >"$tree/scripts/lint"
     printf '%s\n' '#!/bin/sh' >"$tree/scripts/install-packages"
     chmod +x "$tree"/scripts/*
-    printf '%s:;@true\n' all unit-programs images fuzz-programs >"$tree/Makefile"
+    printf '%s:;@true\n' all unit-programs images um fuzz-programs >"$tree/Makefile"
     touch "$tree/tests/unit/part/test_one.c"
     printf '%s\n' '#!/bin/sh' 'echo 1..2' 'echo ok 1 - a' 'echo ok 2 - b' >"$tree/build/unit/part/test_one"
     chmod +x "$tree/build/unit/part/test_one"
@@ -111,6 +111,16 @@ ends_with() {
     sed -i '/^images/s/false/true/' Makefile
     run tests/run-all failed
     [[ ${lines[-1]} == '1 passed, 0 failed' && -e ran ]]
+}
+
+# shellcheck disable=SC2016 # the case's
+@test "what failed in the VM is run again on the guest where it failed" {
+    printf '@test "it boots" { echo "$VM_GUEST" >>ran; [[ -e build/good ]]; }\n' >tests/vm/10-boot.bats
+    VM_GUEST=um run tests/run-all vm
+    touch build/good
+    run tests/run-all failed
+    echo "$output"
+    [[ ${lines[-1]} == '1 passed, 0 failed' && $(cat ran) == $'um\num' ]]
 }
 
 # On one processor two run at once: each of the long ones ends when the other has begun.
@@ -225,8 +235,14 @@ killed() {
 }
 
 @test "a run that is ended by SIGINT leaves no process and says what it had counted" {
-    killed INT 130 tests/run-all cli
+    killed INT 130 tests/run-all cli lint
     [[ $(tail -n 1 said) == '1 passed, 1 failed' ]]
+    # --failed goes on from there.
+    [[ $(cat build/check.failed) == $'cli\nlint' ]]
+    rm tests/cli/long.bats
+    run tests/run-all failed
+    echo "$output"
+    [[ ${lines[-1]} == '2 passed, 0 failed' && ! -s build/check.failed ]]
 }
 
 @test "SIGTERM, to scripts/check" {
@@ -351,6 +367,23 @@ references() {
     # The search finds what is loaded by two steps, and what is named after a variable.
     grep -qx 'reads tests/cli/registry.bash tests/vm/fetch-deb' "$stream"
     grep -qx 'reads tests/real/force.bats tests/cli/registry.bash' "$stream"
+}
+
+@test "fetch-deb keeps a package whose time, which is the server's, is years back" {
+    load repository
+    repository=$top make_repository
+    add_package old
+    touch -d 2020-01-01 "$mirror"/pool/old_*.deb
+    publish
+    # Debian's lists have the one hash, and its servers no "file:".
+    sed -i /^SHA512:/d "$mirror"/dists/bookworm/main/*/Packages
+    publish_release bookworm
+    sed -i 's/ file:/ copy:/' "$BATS_TEST_TMPDIR/apt/sources.list"
+    update_system
+    run "$top/tests/vm/fetch-deb" "$BATS_TEST_TMPDIR/debs" old
+    echo "$output"
+    ((status == 0))
+    [[ -s ${lines[-1]} && $(find "$XDG_CACHE_HOME/slipway/tests/debs" -type f -size +0 | wc -l) == 1 ]]
 }
 
 @test "scripts/check says what it takes" {

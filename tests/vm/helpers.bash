@@ -21,14 +21,14 @@
 #   VM_BOOT         1: every case boots its machine; no one goes on from a saved one
 #   VM_TIMELINE     1: each line of a console comes with its time, see run-vm --timeline
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 3600)
-#   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
+#   VM_BUILD        where guests, disks and logs are kept (default: vm in the build folder, O)
 #   VM_GUEST        debian: all cases run on Debian's own kernel; um: those that can run in User Mode Linux do (default: um
 #                   where its kernel has been made: make um)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=machine.bash
 . "$vm_folder/machine.bash"
-VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
+VM_BUILD=${VM_BUILD:-$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/vm}
 export VM_BUILD
 
 # newest_krel MACHINE: the release that the kernel's meta package stands for.
