@@ -180,8 +180,7 @@ static int add_arguments(const struct making *making, const struct fleet_target 
 		xstrv_pushf(args, "--registry=%s", request->operators.registry);
 	if (request->operators.gpu)
 		xstrv_pushf(args, "--gpu-operator=%s", request->operators.gpu);
-	for (size_t i = 0; i < request->arguments->count; i++)
-		xstrv_push(args, request->arguments->items[i]);
+	build_options_add(request->arguments, ofed, nvidia, args);
 	return 0;
 }
 

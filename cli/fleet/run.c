@@ -16,6 +16,7 @@
 #include "cli/bundle/bundle.h"
 #include "cli/json.h"
 #include "cli/message.h"
+#include "cli/stage/build.h"
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/text.h"
@@ -350,8 +351,7 @@ static void fill_argv(const struct running *running, const struct fleet_target *
 	xstrv_push(argv, "build");
 	for (size_t i = 0; i < build->args.count; i++)
 		xstrv_push(argv, build->args.items[i]);
-	for (size_t i = 0; i < run->common->count; i++)
-		xstrv_push(argv, run->common->items[i]);
+	build_options_add(run->common, *build->ofed, *build->nvidia, argv);
 	if (run->bundle) {
 		xstrv_pushf(argv, "--bundle=%s", run->bundle);
 		xstrv_pushf(argv, "--target=%zu", number);

@@ -124,6 +124,12 @@ int build_options_check_drivers(
 	const struct build_options *options, struct error *error) _must_check_;
 
 /*
+ * Adds @words of a command line to @args, less the options about a driver that the build is
+ * without, which would refuse them: words for several builds.
+ */
+void build_options_add(const struct strv *words, bool ofed, bool nvidia, struct strv *args);
+
+/*
  * Takes a bundle's sources, which @sources has as the drivers' options would, NULL where the bundle
  * has none. A driver that an option leaves out stays out, and with it those that need it. -EINVAL
  * where an option names a source.

@@ -47,20 +47,64 @@ static int check_is_for(const struct build_options *options, const char *option,
 	return options->bundle ? try_bundle(driver, error) : -EINVAL;
 }
 
+/* The drivers' own options beside those with their sources. */
+static const struct {
+	const char *name;
+	enum driver driver;
+	bool has_value;
+} driver_options[] = {
+	{ "userspace", DRIVER_NVIDIA, true },
+	{ "imex", DRIVER_NVIDIA, true },
+	{ "fabricmanager", DRIVER_NVIDIA, true },
+	{ "kernel-module-type", DRIVER_NVIDIA, true },
+	{ "nfsrdma", DRIVER_OFED, false },
+	{ "ofed-flag", DRIVER_OFED, true },
+	{ "verify-configure", DRIVER_OFED, false },
+};
+
+static bool is_option(const char *word, const char *name, bool *ret_follows)
+{
+	return strncmp(word, "--", 2) == 0 && options_is_word(word + 2, name, 0, ret_follows);
+}
+
+/* The driver that an option is about; DRIVER_COUNT: it is for all. */
+static enum driver driver_of(const char *word, bool *ret_follows)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(driver_options); i++)
+		if (is_option(word, driver_options[i].name, ret_follows)) {
+			*ret_follows &= driver_options[i].has_value;
+			return driver_options[i].driver;
+		}
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
+		if (driver_rows[driver].needs_bound_to &&
+			is_option(word, driver_rows[driver].name, ret_follows))
+			return driver_rows[driver].bound_to;
+	return DRIVER_COUNT;
+}
+
+void build_options_add(const struct strv *words, bool ofed, bool nvidia, struct strv *args)
+{
+	for (size_t i = 0; i < words->count; i++) {
+		bool follows = false;
+		enum driver driver = driver_of(words->items[i], &follows);
+
+		if ((driver == DRIVER_OFED && !ofed) || (driver == DRIVER_NVIDIA && !nvidia))
+			i += follows;
+		else
+			xstrv_push(args, words->items[i]);
+	}
+}
+
 int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
-	const struct {
-		const char *name;
-		bool given;
-		enum driver driver;
-	} rows[] = {
-		{ "userspace", options->userspace, DRIVER_NVIDIA },
-		{ "imex", options->redist[REDIST_IMEX], DRIVER_NVIDIA },
-		{ "fabricmanager", options->redist[REDIST_FABRICMANAGER], DRIVER_NVIDIA },
-		{ "kernel-module-type", options->kernel_module_type, DRIVER_NVIDIA },
-		{ "nfsrdma", options->nfsrdma, DRIVER_OFED },
-		{ "ofed-flag", options->ofed_flags.count > 0, DRIVER_OFED },
-		{ "verify-configure", options->verify_configure, DRIVER_OFED },
+	const bool given[ARRAY_SIZE(driver_options)] = {
+		options->userspace,
+		options->redist[REDIST_IMEX],
+		options->redist[REDIST_FABRICMANAGER],
+		options->kernel_module_type,
+		options->nfsrdma,
+		options->ofed_flags.count > 0,
+		options->verify_configure,
 	};
 	bool any = false;
 
@@ -78,9 +122,10 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 		if (r < 0)
 			return r;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = rows[i].given ? check_is_for(options, rows[i].name, rows[i].driver, error)
-				      : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(driver_options); i++) {
+		int r = given[i] ? check_is_for(options, driver_options[i].name,
+					   driver_options[i].driver, error)
+				 : 0;
 
 		if (r < 0)
 			return r;

@@ -84,6 +84,18 @@ is() {
         "nodes with GPUs run debian12, rocky9, ubuntu24.04: under a ClusterPolicy the GPU operator uses one"
 }
 
+@test "an option about a driver is left out for builds without that driver, which would refuse it" {
+    {
+        node both 6.1.0-50-amd64 amd64 $(os debian 12) $gpu $nic
+        node storage 6.1.0-49-amd64 amd64 $(os debian 12) $nic
+        node gpus 6.1.0-48-amd64 amd64 $(os debian 12) $gpu
+    } | list
+    plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0=/src/ofed --nvidia-version 595.58.03=/src/a.run \
+        -- --imex /src/imex --gdrcopy=/src/gdr --nfsrdma --ofed-flag --with-x --force
+    is '[.targets | sort_by(.krel)[] | "\(.krel) \(.builds[0].args[3:] | join(" "))"]' \
+        '["6.1.0-48-amd64 --nvidia=/src/a.run --imex /src/imex --gdrcopy=/src/gdr --force","6.1.0-49-amd64 --ofed=/src/ofed --nvidia=none --nfsrdma --ofed-flag --with-x --force","6.1.0-50-amd64 --ofed=/src/ofed --nvidia=/src/a.run --imex /src/imex --gdrcopy=/src/gdr --nfsrdma --ofed-flag --with-x --force"]'
+}
+
 @test "with --sources a version is a source" {
     node d1 6.1.0-50-amd64 amd64 $(os debian 12) $gpu $nic | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ofed-version 24.07-0.6.1.0 --nvidia-version 595.58.03 --nvidia-version 535.261.03=debian \
