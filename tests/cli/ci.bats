@@ -150,6 +150,16 @@ docker://r.example/d/doca-driver:24.07-c-debian12-amd64 --push r.example/d --rep
     # No NIC images, or none yet.
     fake skopeo 'echo "name unknown: repository name not known to registry" >&2; exit 1'
     sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    # A host that is no registry has 404, too.
+    fake skopeo 'echo "pinging container registry r.example: invalid status code from registry 404 (Not Found)" >&2; exit 1'
+    run sh ci/combine "$BATS_TEST_TMPDIR/all.json" r.example/d out
+    [ "$status" -eq 1 ]
+    says "pinging container registry"
+    # A plan that lacks kernels.
+    jq '.without_lists = true' "$BATS_TEST_TMPDIR/all.json" >"$BATS_TEST_TMPDIR/some.json"
+    run sh ci/combine "$BATS_TEST_TMPDIR/some.json" r.example/d out
+    [ "$status" -eq 1 ]
+    says "nothing is combined: $BATS_TEST_TMPDIR/some.json lacks the kernels of a distribution"
     fake skopeo 'exit 1'
     jq 'del(.targets[].builds[].images[] | select(.role == "nic"))' "$BATS_TEST_TMPDIR/all.json" >"$BATS_TEST_TMPDIR/gpu.json"
     sh ci/combine "$BATS_TEST_TMPDIR/gpu.json" r.example/d out
@@ -164,11 +174,14 @@ exit "$(cat code)"'
     echo 25 >code
     OFED=24.07=/ofed NVIDIA='' REVISION=2 OPTIONS='--exclude *-arm64' sh "$repository/ci/plan" nodes.json r.example/d .
     [ "$(jq -c . plan.json)" = '{"targets":[{"builds":[{"args":["a"]}]}]}' ]
-    [ "$(jq '.targets | length' all.json)" = 2 ]
+    [ "$(jq -c '[(.targets | length), .without_lists]' all.json)" = '[2,true]' ]
     diff lines - <<'END'
 plan --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2 --exclude *-arm64
 plan --missing --nodes nodes.json --ahead --registry r.example/d --json --ofed-version 24.07=/ofed --revision 2 --exclude *-arm64
 END
+    echo 0 >code
+    sh "$repository/ci/plan" nodes.json r.example/d .
+    [ "$(jq .without_lists all.json)" = null ]
     echo 27 >code
     run sh "$repository/ci/plan" nodes.json r.example/d .
     [ "$status" -eq 27 ]
@@ -178,6 +191,27 @@ END
     fake slipway 'exit 2'
     run sh "$repository/ci/plan" nodes.json r.example/d .
     [ "$status" -eq 2 ]
+}
+
+@test "finish: what was built is signed where not all could be combined, and the Job fails then" {
+    local part
+    mkdir "$BATS_TEST_TMPDIR"/{out,ci}
+    touch "$BATS_TEST_TMPDIR/out/images.json"
+    for part in initContainers containers; do
+        yq -r ".spec.template.spec.${part}[0].command[2]" ci/kubernetes/finish.yaml | sed "s,/out,$BATS_TEST_TMPDIR/out,g; s,/ci/,$BATS_TEST_TMPDIR/ci/,g" \
+            >"$BATS_TEST_TMPDIR/$part"
+    done
+    echo 'exit 1' >"$BATS_TEST_TMPDIR/ci/combine"
+    echo "echo \"\$*\" >'$BATS_TEST_TMPDIR/signed'" >"$BATS_TEST_TMPDIR/ci/sign"
+    sh "$BATS_TEST_TMPDIR/initContainers"
+    run sh "$BATS_TEST_TMPDIR/containers"
+    [ "$status" -eq 1 ]
+    says "not all is combined"
+    grep -qx "$BATS_TEST_TMPDIR/out/images.json" "$BATS_TEST_TMPDIR/signed"
+    # Tried again, with success.
+    : >"$BATS_TEST_TMPDIR/ci/combine"
+    sh "$BATS_TEST_TMPDIR/initContainers"
+    sh "$BATS_TEST_TMPDIR/containers"
 }
 
 @test "the command lines of GitHub's and GitLab's files are ones that slipway takes" {
@@ -203,14 +237,17 @@ END
     fake kubectl 'cat nodes.json.given'
     cp nodes.json nodes.json.given
     fake docker 'if [ "$1" = run ]; then
+        echo "$*" >docker
         while [ "$1" != --entrypoint ]; do shift; done
         command=$2
         shift 3
         exec "$command" "$@"
     fi'
     yq -r '.jobs.plan.steps[] | select(.env).run' "$repository/ci/github.yml" >"$script"
-    SLIPWAY=image KUBECONFIG_TEXT='' sh -eu "$script"
+    # A source in the checkout gets the path that it has in the containers of the builds.
+    SLIPWAY=image KUBECONFIG_TEXT='' GITHUB_REPOSITORY=owner/name sh -eu "$script"
     diff plan.json one.json
+    grep -q -- "-v $PWD:/__w/name/name -w /__w/name/name " docker
     yq -r '.combine.script[]' "$repository/ci/gitlab.yml" >"$script"
     sh -eu "$script"
     # Every Nth target of none: only the line is read.
