@@ -265,6 +265,7 @@ static void add_ahead(struct making *making, size_t index)
 				os.os);
 
 		xstrv_push_unique(&fleet->warnings, text);
+		fleet->incomplete = true;
 		return;
 	}
 	newest = resolve_update(&krels, &os, from->krel);
@@ -273,6 +274,7 @@ static void add_ahead(struct making *making, size_t index)
 			"the lists of %s have neither %s nor a newer kernel of its series and "
 			"flavour",
 			os.os, from->krel);
+		fleet->incomplete = true;
 		return;
 	}
 	/* The new kernel may come with a new minor release of the distribution. */

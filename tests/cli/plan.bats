@@ -237,6 +237,7 @@ END
 }
 
 @test "--ahead: the newest kernel of a node's series and flavour, of its distribution's lists" {
+    start_registry
     load repository
     make_repository
     for krel in 6.1.0-50-amd64 6.1.0-51-amd64 6.1.0-52-rt-amd64 6.12.9+bpo-amd64; do add_kernel "$krel"; done
@@ -249,6 +250,12 @@ END
     node c 6.1.0-50-cloud-amd64 amd64 $(os debian 12) $gpu | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
     is '.warnings[0]' 'the lists of debian12 have neither 6.1.0-50-cloud-amd64 nor a newer kernel of its series and flavour'
+    # So it is not known whether the registry has what such a node will ask for.
+    put_image "$registry/drivers/driver:580-6.1.0-50-cloud-amd64-debian12" io.slipway.krel=6.1.0-50-cloud-amd64 io.slipway.proof=holds \
+        io.slipway.role=gpu org.opencontainers.image.version=580.1
+    check=(plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check)
+    run_slipway 0 "${check[@]}"
+    run_slipway 28 "${check[@]}" --ahead
     # No update goes back; and one distribution without lists costs no other its plan.
     { node d 6.1.0-99-amd64 amd64 $(os debian 12) $gpu; node e 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
