@@ -652,18 +652,8 @@ void verify_close(struct verify *verify)
 int verify_supervise(struct verify *verify, const char *verb, const char *state,
 	int (*work)(void *context), void *context)
 {
-	struct cache *cache = &verify->context.cache;
-	struct error error = { 0 };
-	int r;
-
-	if (!verify->fetched && !unpacks_any(verify))
-		return work(context);
-	r = context_open(&verify->common, &verify->context, &error);
-	if (r == 0)
-		r = cache_start_run(cache, buildah_sweep, &error);
-	if (r < 0)
-		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
-	r = supervise(work, context);
-	cache_end_run(cache);
-	return supervise_report(r, verb, verify->common.json, state);
+	return verify->fetched || unpacks_any(verify)
+		       ? supervise_in_cache(
+				 &verify->context, &verify->common, verb, state, work, context)
+		       : work(context);
 }
