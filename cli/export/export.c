@@ -90,9 +90,28 @@ int export_prepare(struct export *export, struct error *error)
 
 /* ---- writing */
 
+/* systemd would check an extension that has no signature now by one that it had. */
+static int remove_signature(struct export *export, struct error *error)
+{
+	static const char *const ends[] = { "verity", "roothash", "roothash.p7s" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		_cleanup_free_ char *path =
+			xasprintf("%s/%s.%s", export->output, export->name, ends[i]);
+
+		if (unlink(path) < 0 && errno != ENOENT)
+			return error_set_errno(error, -errno, "%s", path);
+	}
+	return 0;
+}
+
 /* The files are written aside first: a full disk leaves none of them half there. */
 static int place(struct export *export, const char *from, struct error *error)
 {
+	int r = export->form->signs && !export->key ? remove_signature(export, error) : 0;
+
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < export->files.count; i++) {
 		const char *name = export->files.items[i];
 		_cleanup_free_ char *old = xasprintf("%s/%s", from, name);

@@ -515,6 +515,9 @@ verify_p7s() {
     printf '\377' | dd of="$out/$name.raw" bs=1 seek=5000 conv=notrunc status=none
     run veritysetup verify "$out/$name.raw" "$out/$name.verity" "$hash"
     [ "$status" -ne 0 ]
+    # An image without a signature does not get the old one's.
+    run_slipway 0 export localhost/made-gpu --as sysext --output "$BATS_TEST_TMPDIR/again"
+    [ "$(ls "$BATS_TEST_TMPDIR/again")" = "$name.raw" ]
     # SOURCE_DATE_EPOCH is the date of the image.
     export SOURCE_DATE_EPOCH=86400
     run_slipway 0 export "$work/gpu.tar" --as sysext --output "$BATS_TEST_TMPDIR/dated"
