@@ -404,6 +404,7 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 	const char *krel = build->options.krel;
 	bool any = !krel || strcmp(krel, KREL_NEWEST) == 0;
 	_cleanup_strv_ struct strv krels = { 0 };
+	size_t found = 0;
 	_cleanup_free_ char *list = NULL;
 
 	/* slipway build --plan has found which one it is, and gives its number. */
@@ -422,12 +423,19 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 	for (size_t i = 0; i < manifest->target_count; i++) {
 		const struct bundle_target *target = &manifest->targets[i];
 
-		if (any ? manifest->target_count == 1 : strcmp(krel, target->krel) == 0)
+		if (any ? manifest->target_count == 1 : strcmp(krel, target->krel) == 0) {
 			bundle->target = target;
-		xstrv_push(&krels, target->krel);
+			found++;
+		}
+		xstrv_push_unique(&krels, target->krel);
 	}
-	if (bundle->target)
+	if (found == 1)
 		return 0;
+	if (found > 1) {
+		(void) error_set(error, -ENODATA, "%s: it has %zu builds for kernel %s",
+			build->options.bundle, found, krel);
+		return error_try(error, -ENODATA, "--plan with the plan that it was made of");
+	}
 	list = xstrv_join(&krels, ", ");
 	(void) error_set(error, -ENODATA, "%s: %s%s; it has %s", build->options.bundle,
 		any ? "it has several kernels" : "it was not made for kernel ", any ? "" : krel,

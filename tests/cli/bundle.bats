@@ -222,6 +222,10 @@ nothing_is_imported() {
     isolate
     build 5 --kernel 6.1.0-57-amd64
     says "it was not made for kernel 6.1.0-57-amd64; it has $krel"
+    # Nor is one of a plan's builds taken for another.
+    pack '.targets += [.targets[0]]'
+    build 5 --kernel "$krel"
+    says "it has 2 builds for kernel $krel" "try: --plan with the plan that it was made of"
     nothing_is_imported
 }
 
