@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/bundle/bundle.h"
+#include "cli/image/output_place.h"
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
@@ -13,8 +14,6 @@
 #include "kernels/archive/unpack.h"
 
 /* ---- writing */
-
-#define TAR_LIMIT (((uint64_t) 8 << 30) - 1) /* what kernels/archive/pack.h writes the size of */
 
 static uint64_t all_bytes(const struct bundle_manifest *manifest)
 {
@@ -49,6 +48,10 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
+	if (of_bytes > UNPACK_LIMIT_BYTES)
+		return error_set(error, -EFBIG,
+			"the bundle would hold %.0f GB: no slipway build unpacks more than %.0f GB",
+			(double) of_bytes / 1e9, (double) UNPACK_LIMIT_BYTES / 1e9);
 	pack = pack_new(fd);
 	if (!pack)
 		out_of_memory();
@@ -60,9 +63,6 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 		const struct bundle_file *file = &manifest->files[i];
 		_cleanup_free_ char *from = xasprintf("%s/%s", folder, file->path);
 
-		if (file->size_bytes > TAR_LIMIT)
-			return error_set(error, -EFBIG,
-				"%s: a bundle holds no file of more than 8 GiB", file->path);
 		r = pack_file(pack, file->path, from);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", path);
@@ -78,7 +78,7 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 int bundle_pack(const struct bundle_manifest *manifest, const char *folder, const char *path,
 	struct progress *progress, char *ret_sha256, struct error *error)
 {
-	_cleanup_free_ char *temporary = fs_temporary(path);
+	_cleanup_free_ char *temporary = output_temporary(path);
 	struct stat status;
 	int r;
 

@@ -275,7 +275,7 @@ int image_place_file(const char *from, const char *to, bool *changed, struct err
 	if (is_current(from, to))
 		return 0;
 	*changed = true;
-	temporary = fs_temporary(to);
+	temporary = output_temporary(to);
 	if (!temporary)
 		return error_set_errno(error, -ENOMEM, "--output %s", to);
 	r = copy_apart(AT_FDCWD, from, AT_FDCWD, temporary);

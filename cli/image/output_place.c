@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/image/output_place.h"
 
+#include <fcntl.h>
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#include "common/fs.h"
+#include "common/strv.h"
 #include "common/xalloc.h"
 
 /* "docker:" and the like; "./a:b", "/a:b" and "a/b:c" are folders. */
@@ -60,6 +64,40 @@ static int check_folder(const char *option, const char *folder, struct error *er
 	r = errno == ENOENT ? -EROFS : -errno;
 	(void) error_set_errno(error, r, "%s: the folder %s cannot be written to", option, folder);
 	return error_try(error, r, "use another folder");
+}
+
+/* fs_temporary()'s: NAME.0123456789abcdef.tmp. */
+static bool is_temporary(const char *entry, const char *name)
+{
+	const size_t length = strlen(name);
+	size_t digits;
+
+	if (strncmp(entry, name, length) != 0 || entry[length] != '.')
+		return false;
+	entry += length + 1;
+	digits = strspn(entry, "0123456789abcdef");
+	return digits == 16 && strcmp(entry + digits, ".tmp") == 0;
+}
+
+char *output_temporary(const char *path)
+{
+	const time_t old = time(NULL) - 3600;
+	_cleanup_free_ char *for_folder = xstrdup(path);
+	_cleanup_free_ char *for_name = xstrdup(path);
+	const char *folder = dirname(for_folder);
+	const char *name = basename(for_name);
+	_cleanup_strv_ struct strv entries = { 0 };
+	struct stat status;
+
+	(void) !fs_list(AT_FDCWD, folder, &entries);
+	for (size_t i = 0; i < entries.count; i++) {
+		_cleanup_free_ char *entry = xasprintf("%s/%s", folder, entries.items[i]);
+
+		if (is_temporary(entries.items[i], name) && lstat(entry, &status) == 0 &&
+			status.st_ctim.tv_sec < old)
+			(void) unlink(entry);
+	}
+	return fs_temporary(path);
 }
 
 char *output_nearest(const char *path)

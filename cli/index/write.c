@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/image/output_place.h"
 #include "cli/json.h"
 #include "common/fs.h"
 #include "common/hash.h"
@@ -341,7 +342,7 @@ static int write_file(const struct image_index *index, const struct names *names
 	struct stat *status, struct error *error)
 {
 	const char *path = index->output;
-	_cleanup_free_ char *temporary = fs_temporary(path);
+	_cleanup_free_ char *temporary = output_temporary(path);
 	_cleanup_(output_close) struct output output = { .fd = -1 };
 	int r;
 

@@ -4,8 +4,10 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <time.h>
 
 #include "cli/image/image_record.h"
+#include "cli/image/output_place.h"
 
 #define OURS      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define THEIRS    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -139,6 +141,42 @@ static void a_full_disk_says_what_is_needed(void **state)
 	assert_contains(error.lines, "try: free some there, or name a folder on another disk");
 }
 
+/* Nothing sets when a file was changed last: the clock of this program goes ahead in its place. */
+static time_t ahead;
+
+time_t time(time_t *ret)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+	if (ret)
+		*ret = now.tv_sec + ahead;
+	return now.tv_sec + ahead;
+}
+
+static void what_a_killed_run_left_beside_its_output_goes_after_an_hour(void **state)
+{
+	static const char *const kept[] = { "gpu.oci.tar", "gpu.oci.tar.0123456789abcdef",
+		"gpu.oci.tar.0123456789abcde.tmp", "my-gpu.oci.tar.0123456789abcdef.tmp",
+		"gpu.oci.tar.backup.tmp" };
+	const char left[] = "gpu.oci.tar.0123456789abcdef.tmp";
+	const struct folder *folder = *state;
+	_cleanup_free_ char *path = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		folder_write_text(folder, kept[i], "");
+	folder_write_text(folder, left, "");
+	assert_true(asprintf(&path, "%s/gpu.oci.tar", folder->path) > 0);
+	for (ahead = 0; ahead <= 3660; ahead += 3660) {
+		_cleanup_free_ char *temporary = output_temporary(path);
+
+		assert_non_null(temporary);
+		assert_int_equal(faccessat(folder->fd, left, F_OK, 0), ahead ? -1 : 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		assert_int_equal(faccessat(folder->fd, kept[i], F_OK, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +185,7 @@ int main(void)
 		folder_test(an_image_that_is_gone_comes_back_from_its_archive),
 		folder_test(an_archive_of_another_image_is_refused),
 		folder_test(a_full_disk_says_what_is_needed),
+		folder_test(what_a_killed_run_left_beside_its_output_goes_after_an_hour),
 	};
 
 	return cmocka_run_group_tests_name("storage", tests, NULL, NULL);
