@@ -101,6 +101,14 @@ ends_with() {
     [[ $output == *'nothing failed when it was run last'* && ${lines[-1]} == '0 passed, 0 failed' && $status == 0 ]]
 }
 
+@test "what another run in the same folder has noted meanwhile stays" {
+    echo '@test "fails" { false; }' >tests/cli/bad.bats
+    echo '@test "meanwhile" { echo "cli tests/cli/bad.bats" >build/check.failed; }' >tests/cli/good.bats
+    echo 'cli tests/cli/good.bats' >build/check.failed
+    tests/run-all failed
+    [[ $(cat build/check.failed) == 'cli tests/cli/bad.bats' ]]
+}
+
 @test "a layer that could not be built is run as a whole the next time" {
     sed -i '/^images/s/true/echo no image; false/' Makefile
     printf '@test "it boots" { echo boots >>ran; }\n' >tests/vm/10-boot.bats
