@@ -124,7 +124,8 @@ static const struct option_row rows[] = {
 		"the GPU operator's version, such as 25.10: only the tag that this one asks\n"
 		"for"),
 	PLAN_OPTION("html", "FILE", OPTION_TEXT, html, "also write the plan as a page of HTML"),
-	OPTION_ARGUMENT("-- OPTION…", "given to every build, such as the options for signing"),
+	OPTION_ARGUMENT("-- OPTION…", "given to every build, such as the options for signing; what "
+				      "is\nabout a driver only to builds that include it"),
 };
 
 const struct option_table plan_options = {

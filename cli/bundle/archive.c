@@ -50,7 +50,7 @@ static int write_to(const struct bundle_manifest *manifest, const char *folder, 
 		return error_set_errno(error, -errno, "%s", path);
 	if (of_bytes > UNPACK_LIMIT_BYTES)
 		return error_set(error, -EFBIG,
-			"the bundle would hold %.0f GB: no slipway build unpacks more than %.0f GB",
+			"the bundle would hold %.1f GB: slipway build unpacks %.1f GB at most",
 			(double) of_bytes / 1e9, (double) UNPACK_LIMIT_BYTES / 1e9);
 	pack = pack_new(fd);
 	if (!pack)

@@ -28,8 +28,8 @@ int output_place_check(const char *place, struct error *error) _must_check_;
 
 /*
  * The name by which the file @path is written until it is whole; the caller frees it. NULL: no
- * memory. What killed runs left by such names goes, if nothing has changed it for an hour: a run
- * writes to its own all the time.
+ * memory. What killed runs left of this file by such names goes, if nothing has changed it for an
+ * hour: a run writes to its own all the time.
  */
 char *output_temporary(const char *path);
 

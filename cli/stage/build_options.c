@@ -48,18 +48,29 @@ static int check_is_for(const struct build_options *options, const char *option,
 }
 
 /* The drivers' own options beside those with their sources. */
+enum driver_option {
+	OPTION_USERSPACE,
+	OPTION_IMEX,
+	OPTION_FABRICMANAGER,
+	OPTION_KERNEL_MODULE_TYPE,
+	OPTION_NFSRDMA,
+	OPTION_OFED_FLAG,
+	OPTION_VERIFY_CONFIGURE,
+	OPTION_COUNT,
+};
+
 static const struct {
 	const char *name;
 	enum driver driver;
 	bool has_value;
-} driver_options[] = {
-	{ "userspace", DRIVER_NVIDIA, true },
-	{ "imex", DRIVER_NVIDIA, true },
-	{ "fabricmanager", DRIVER_NVIDIA, true },
-	{ "kernel-module-type", DRIVER_NVIDIA, true },
-	{ "nfsrdma", DRIVER_OFED, false },
-	{ "ofed-flag", DRIVER_OFED, true },
-	{ "verify-configure", DRIVER_OFED, false },
+} driver_options[OPTION_COUNT] = {
+	[OPTION_USERSPACE] = { "userspace", DRIVER_NVIDIA, true },
+	[OPTION_IMEX] = { "imex", DRIVER_NVIDIA, true },
+	[OPTION_FABRICMANAGER] = { "fabricmanager", DRIVER_NVIDIA, true },
+	[OPTION_KERNEL_MODULE_TYPE] = { "kernel-module-type", DRIVER_NVIDIA, true },
+	[OPTION_NFSRDMA] = { "nfsrdma", DRIVER_OFED, false },
+	[OPTION_OFED_FLAG] = { "ofed-flag", DRIVER_OFED, true },
+	[OPTION_VERIFY_CONFIGURE] = { "verify-configure", DRIVER_OFED, false },
 };
 
 static bool is_option(const char *word, const char *name, bool *ret_follows)
@@ -70,7 +81,7 @@ static bool is_option(const char *word, const char *name, bool *ret_follows)
 /* The driver that an option is about; DRIVER_COUNT: it is for all. */
 static enum driver driver_of(const char *word, bool *ret_follows)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(driver_options); i++)
+	for (size_t i = 0; i < OPTION_COUNT; i++)
 		if (is_option(word, driver_options[i].name, ret_follows)) {
 			*ret_follows &= driver_options[i].has_value;
 			return driver_options[i].driver;
@@ -97,14 +108,14 @@ void build_options_add(const struct strv *words, bool ofed, bool nvidia, struct 
 
 int build_options_check_drivers(const struct build_options *options, struct error *error)
 {
-	const bool given[ARRAY_SIZE(driver_options)] = {
-		options->userspace,
-		options->redist[REDIST_IMEX],
-		options->redist[REDIST_FABRICMANAGER],
-		options->kernel_module_type,
-		options->nfsrdma,
-		options->ofed_flags.count > 0,
-		options->verify_configure,
+	const bool given[OPTION_COUNT] = {
+		[OPTION_USERSPACE] = options->userspace,
+		[OPTION_IMEX] = options->redist[REDIST_IMEX],
+		[OPTION_FABRICMANAGER] = options->redist[REDIST_FABRICMANAGER],
+		[OPTION_KERNEL_MODULE_TYPE] = options->kernel_module_type,
+		[OPTION_NFSRDMA] = options->nfsrdma,
+		[OPTION_OFED_FLAG] = options->ofed_flags.count > 0,
+		[OPTION_VERIFY_CONFIGURE] = options->verify_configure,
 	};
 	bool any = false;
 
@@ -122,7 +133,7 @@ int build_options_check_drivers(const struct build_options *options, struct erro
 		if (r < 0)
 			return r;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(driver_options); i++) {
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		int r = given[i] ? check_is_for(options, driver_options[i].name,
 					   driver_options[i].driver, error)
 				 : 0;
@@ -312,7 +323,7 @@ static int check(void *target, struct error *error)
 		strcmp(options->sources[DRIVER_OFED], driver_package_word(DRIVER_OFED)) == 0)
 		r = error_set(error, -EINVAL,
 			"--nfsrdma: the reference OFED has no NFS and NVMe over RDMA");
-	if (r == 0 && !options->bundle) /* what is in a bundle is known later */
+	if (r == 0 && !options->bundle && !options->plan) /* what they have is known later */
 		r = build_options_check_drivers(options, error);
 	if (r < 0)
 		return r;
