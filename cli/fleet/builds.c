@@ -26,7 +26,8 @@ void fleet_exclude(struct making *making, const struct fleet_target *target, con
 	};
 }
 
-bool fleet_is_excluded(struct making *making, const struct fleet_target *target, const char *nvidia)
+const char *fleet_excluding(
+	const struct making *making, const struct fleet_target *target, const char *nvidia)
 {
 	const struct strv *excludes = making->request->excludes;
 
@@ -39,10 +40,18 @@ bool fleet_is_excluded(struct making *making, const struct fleet_target *target,
 		if (!colon != !*nvidia || fnmatch(glob, target->krel, 0) != 0 ||
 			(colon && fnmatch(colon + 1, nvidia, 0) != 0))
 			continue;
-		fleet_exclude(making, target, nvidia, pattern);
-		return true;
+		return pattern;
 	}
-	return false;
+	return NULL;
+}
+
+bool fleet_is_excluded(struct making *making, const struct fleet_target *target, const char *nvidia)
+{
+	const char *pattern = fleet_excluding(making, target, nvidia);
+
+	if (pattern)
+		fleet_exclude(making, target, nvidia, pattern);
+	return pattern;
 }
 
 /* The version that tags have: the operator's policy has the revision, too. */

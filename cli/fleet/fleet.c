@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/json.h"
 #include "common/arch.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -75,6 +76,7 @@ json_object *fleet_to_json(const struct fleet *fleet)
 	json_object *root = json_object_new_object();
 
 	json_fields_add(root, &fleet_fields, fleet);
+	json_add(root, "without_lists", json_list(&fleet->without_lists));
 	return root;
 }
 
@@ -202,5 +204,6 @@ void fleet_free(struct fleet *fleet)
 {
 	for (size_t i = 0; i < fleet->target_count; i++)
 		free(fleet->targets[i].os_id);
+	strv_free(&fleet->without_lists);
 	json_fields_free(&fleet_fields, fleet);
 }

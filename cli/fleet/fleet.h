@@ -111,6 +111,7 @@ struct fleet {
 	struct strv warnings;
 	bool incomplete;  /* it lacks images that some node will ask for; the warnings have why */
 	int lists_result; /* the first error of a distribution's lists, for --ahead; or 0 */
+	struct strv without_lists; /* the distributions whose lists could not be read for it */
 };
 
 struct fleet_driver {

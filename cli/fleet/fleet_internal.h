@@ -28,6 +28,12 @@ int fleet_open_os(const struct making *making, const char *os, struct catalogue 
 void fleet_exclude(struct making *making, const struct fleet_target *target, const char *nvidia,
 	const char *pattern);
 /*
+ * The pattern of --exclude by which this kernel, or with it this driver, is left out; NULL: it is
+ * not.
+ */
+const char *fleet_excluding(
+	const struct making *making, const struct fleet_target *target, const char *nvidia);
+/*
  * Is this kernel, or with it this driver, left out? Then it is in the list of these. @nvidia is ""
  * for the kernel alone.
  */

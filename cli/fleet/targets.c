@@ -232,6 +232,12 @@ static bool is_left_out(const struct making *making, const struct fleet_target *
 	return asked->count && !strv_contains(asked, target->arch);
 }
 
+static bool needs_image(const struct making *making, const struct fleet_target *target)
+{
+	return (target->gpu && making->request->nvidia.count) ||
+	       (target->nic && making->request->ofed.count);
+}
+
 /* The kernel that an update brings to the nodes of the target at @index. */
 static void add_ahead(struct making *making, size_t index)
 {
@@ -242,10 +248,12 @@ static void add_ahead(struct making *making, size_t index)
 	_cleanup_free_ char *version = NULL;
 	struct fleet_target *target;
 	struct error why = { 0 };
+	/* Nodes whose kernel is excluded may get one that is not. */
+	const bool asked = !fleet_excluding(making, from, "");
 	const char *newest;
 	int r;
 
-	if (*from->problem || is_left_out(making, from))
+	if (*from->problem || !needs_image(making, from) || is_left_out(making, from))
 		return;
 	r = fleet_open_os(making, from->os, &os, &why);
 	if (r == 0)
@@ -255,7 +263,10 @@ static void add_ahead(struct making *making, size_t index)
 			xasprintf("the next kernel of %s is not known: %s", from->os, why.text);
 
 		xstrv_push_unique(&fleet->warnings, text);
-		fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
+		if (asked) {
+			xstrv_push_unique(&fleet->without_lists, from->os);
+			fleet->lists_result = fleet->lists_result ? fleet->lists_result : r;
+		}
 		return;
 	}
 	if (catalogue_has_snapshots(&os)) {
@@ -265,7 +276,7 @@ static void add_ahead(struct making *making, size_t index)
 				os.os);
 
 		xstrv_push_unique(&fleet->warnings, text);
-		fleet->incomplete = true;
+		fleet->incomplete |= asked;
 		return;
 	}
 	newest = resolve_update(&krels, &os, from->krel);
@@ -274,7 +285,7 @@ static void add_ahead(struct making *making, size_t index)
 			"the lists of %s have neither %s nor a newer kernel of its series and "
 			"flavour",
 			os.os, from->krel);
-		fleet->incomplete = true;
+		fleet->incomplete |= asked;
 		return;
 	}
 	/* The new kernel may come with a new minor release of the distribution. */
@@ -376,8 +387,7 @@ static void drop_targets(struct making *making)
 
 	for (size_t i = 0; i < fleet->target_count; i++) {
 		struct fleet_target *target = &fleet->targets[i];
-		bool needed = (target->gpu && making->request->nvidia.count) ||
-			      (target->nic && making->request->ofed.count);
+		bool needed = needs_image(making, target);
 
 		if (needed && is_left_out(making, target)) {
 			_cleanup_free_ char *names =

@@ -94,6 +94,10 @@ is() {
         -- --imex /src/imex --gdrcopy=/src/gdr --nfsrdma --ofed-flag --with-x --force
     is '[.targets | sort_by(.krel)[] | "\(.krel) \(.builds[0].args[3:] | join(" "))"]' \
         '["6.1.0-48-amd64 --nvidia=/src/a.run --imex /src/imex --gdrcopy=/src/gdr --force","6.1.0-49-amd64 --ofed=/src/ofed --nvidia=none --nfsrdma --ofed-flag --with-x --force","6.1.0-50-amd64 --ofed=/src/ofed --nvidia=/src/a.run --imex /src/imex --gdrcopy=/src/gdr --nfsrdma --ofed-flag --with-x --force"]'
+    # So are those of build --plan.
+    echo "$output" >"$BATS_TEST_TMPDIR/plan.json"
+    run_slipway 6 build --plan "$BATS_TEST_TMPDIR/plan.json" --nfsrdma --dry-run
+    says "slipway build: --ofed /src/ofed: " "slipway build: --nvidia /src/a.run: "
 }
 
 @test "with --sources a version is a source" {
@@ -256,6 +260,13 @@ END
     check=(plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --registry "$registry/drivers" --check)
     run_slipway 0 "${check[@]}"
     run_slipway 28 "${check[@]}" --ahead
+    # Nor does it matter for one that asks for none, or that is excluded.
+    run_slipway 28 "${check[@]}" --ahead --exclude '6.1.0-49-*'
+    run_slipway 0 "${check[@]}" --ahead --exclude '6.1.0-50-cloud-*'
+    { node c 6.1.0-50-cloud-amd64 amd64 $(os debian 12); node d 6.1.0-51-amd64 amd64 $(os debian 12) $gpu; } | list
+    put_image "$registry/drivers/driver:580-6.1.0-51-amd64-debian12" io.slipway.krel=6.1.0-51-amd64 io.slipway.proof=holds \
+        io.slipway.role=gpu org.opencontainers.image.version=580.1
+    run_slipway 0 "${check[@]}" --ahead
     # No update goes back; and one distribution without lists costs no other its plan.
     { node d 6.1.0-99-amd64 amd64 $(os debian 12) $gpu; node e 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; } | list
     plan 0 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1
@@ -263,7 +274,7 @@ END
     cp "$repository"/kernels/catalogue/{rhel9.ini,el.inc} "$SLIPWAY_DATADIR/kernels/catalogue/"
     { node d 6.1.0-49-amd64 amd64 $(os debian 12) $gpu; node e 5.14.0-427.13.1.el9_4.x86_64 amd64 $(os rhel 9.4) $gpu; } | list
     plan 25 --nodes "$BATS_TEST_TMPDIR/nodes.json" --ahead --nvidia-version 580.1 --gpu-operator 26.7
-    is '[.targets[].krel] | length' 3
+    is '"\(.targets | length) \(.without_lists)"' '3 ["rhel9"]'
     is '.warnings[0] | startswith("the next kernel of rhel9 is not known: ")' true
 }
 
