@@ -355,11 +355,6 @@ static int work(struct verb *verb)
 		json_print(fleet_to_json(&verb->fleet), stdout);
 	else
 		print_text(verb);
-	/* Half a plan is none. */
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		(void) error_set_errno(&error, -errno, "stdout");
-		return json_fail("plan", NULL, EXIT_CODE_OUTPUT, &error);
-	}
 	print_warnings(verb);
 	if (code != EXIT_CODE_OK)
 		message_print(stderr, COLOUR_RED, "slipway plan: %s\n", exit_code_text((int) code));

@@ -86,7 +86,7 @@ static bool verb_first(char **argv)
 	return true;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct verb_row *verb;
 
@@ -111,4 +111,9 @@ int main(int argc, char **argv)
 		return help(argv[2]);
 	verb = verb_find(argv[1]);
 	return verb ? verb->run(argv + 1) : no_such_verb(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	return message_end(run(argc, argv));
 }

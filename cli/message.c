@@ -2,12 +2,14 @@
 #include "cli/message.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/exit_code.h"
 #include "common/text.h"
 #include "common/xalloc.h"
 
@@ -196,4 +198,14 @@ char *message_text(const struct error *error)
 			"%s\n%*s%.*s", before, INDENT, "", (int) strcspn(line, "\n"), line);
 	}
 	return text;
+}
+
+int message_end(int code)
+{
+	errno = 0; /* of an earlier write none is left */
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || code != EXIT_CODE_OK)
+		return code;
+	message_print(stderr, COLOUR_RED, "slipway: the output could not be written%s%s\n",
+		errno ? ": " : "", errno ? strerror(errno) : "");
+	return EXIT_CODE_OUTPUT;
 }

@@ -29,5 +29,11 @@ bool message_is_installed(void);
  */
 void message_error(FILE *file, const char *who, const struct error *error);
 
+/*
+ * At the end of a process whose exit code is @code: an answer that could not be written is none.
+ * Returns @code, or EXIT_CODE_OUTPUT, where it was EXIT_CODE_OK, with a message.
+ */
+int message_end(int code) _must_check_;
+
 /* The same as one text, without @who and a newline at its end; the caller frees it. */
 char *message_text(const struct error *error);

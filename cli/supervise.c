@@ -11,6 +11,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/image/buildah.h"
+#include "cli/image/output_place.h"
 #include "cli/json.h"
 #include "cli/message.h"
 #include "common/cleanup.h"
@@ -39,7 +40,7 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	(void) sigdelset(&mask, SIGHUP);
 	(void) sigdelset(&mask, SIGCHLD);
 	(void) sigprocmask(SIG_SETMASK, &mask, NULL);
-	status = work(context);
+	status = message_end(work(context));
 	(void) fflush(NULL);
 	_exit(status);
 }
@@ -140,6 +141,7 @@ int supervise(int (*work)(void *context), void *context)
 	if (sigprocmask(SIG_BLOCK, &signals, &old_mask) < 0)
 		return -errno;
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
+	output_share();
 	pid = fork();
 	if (pid < 0)
 		return -errno;
@@ -148,6 +150,8 @@ int supervise(int (*work)(void *context), void *context)
 	(void) setpgid(pid, pid);
 	status = wait_for_child(pid, &signals);
 	take_terminal_back(pid);
+	if (status != 0)
+		output_remove_unfinished();
 	return status;
 }
 

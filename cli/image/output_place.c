@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -79,6 +81,24 @@ static bool is_temporary(const char *entry, const char *name)
 	return digits == 16 && strcmp(entry + digits, ".tmp") == 0;
 }
 
+/* The name given last, in memory that the process that works shares with the one that waits. */
+static char *unfinished;
+
+void output_share(void)
+{
+	void *memory =
+		mmap(NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (memory != MAP_FAILED)
+		unfinished = memory;
+}
+
+void output_remove_unfinished(void)
+{
+	if (unfinished && *unfinished)
+		(void) unlink(unfinished);
+}
+
 char *output_temporary(const char *path)
 {
 	const time_t old = time(NULL) - 3600;
@@ -88,6 +108,7 @@ char *output_temporary(const char *path)
 	const char *name = basename(for_name);
 	_cleanup_strv_ struct strv entries = { 0 };
 	struct stat status;
+	char *temporary;
 
 	(void) !fs_list(AT_FDCWD, folder, &entries);
 	for (size_t i = 0; i < entries.count; i++) {
@@ -97,7 +118,10 @@ char *output_temporary(const char *path)
 			status.st_ctim.tv_sec < old)
 			(void) unlink(entry);
 	}
-	return fs_temporary(path);
+	temporary = fs_temporary(path);
+	if (temporary && unfinished)
+		(void) snprintf(unfinished, PATH_MAX, "%s", temporary);
+	return temporary;
 }
 
 char *output_nearest(const char *path)

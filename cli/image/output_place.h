@@ -33,6 +33,13 @@ int output_place_check(const char *place, struct error *error) _must_check_;
  */
 char *output_temporary(const char *path);
 
+/*
+ * From here on, and in processes that are started then, the last name is remembered. The caller of
+ * output_remove_unfinished() waits for such a process, which has ended without a result.
+ */
+void output_share(void);
+void output_remove_unfinished(void);
+
 /* @path itself, or the nearest folder above it that is there; the caller frees it. */
 char *output_nearest(const char *path);
 

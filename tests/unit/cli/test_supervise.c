@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/supervise.h"
 #include "cli/exit_code.h"
+#include "cli/image/output_place.h"
+#include "cli/supervise.h"
+#include "common/fs.h"
 
 static int die(void *context)
 {
@@ -94,6 +96,46 @@ static void nothing_of_a_failed_one_runs_on(void **state)
 	(void) close(ends[1]);
 }
 
+static int die_while_writing(void *context)
+{
+	_cleanup_free_ char *temporary = output_temporary(context);
+	FILE *file = fopen(temporary, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+	return raise(SIGTERM);
+}
+
+static void what_an_interrupted_one_wrote_in_part_is_removed(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *path = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+
+	assert_true(asprintf(&path, "%s/gpu.oci.tar", folder->path) > 0);
+	assert_int_equal(supervise(die_while_writing, path), 128 + SIGTERM);
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	assert_int_equal(names.count, 0);
+}
+
+/* Writes an answer to a full disk. */
+static int answer(void *context)
+{
+	assert_non_null(freopen("/dev/full", "w", stdout));
+	(void) puts("{}");
+	return *(const int *) context;
+}
+
+static void an_answer_that_cannot_be_written_is_none(void **state)
+{
+	int code = EXIT_CODE_OK;
+
+	(void) state;
+	assert_int_equal(supervise(answer, &code), EXIT_CODE_OUTPUT);
+	code = EXIT_CODE_NETWORK;
+	assert_int_equal(supervise(answer, &code), EXIT_CODE_NETWORK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +144,8 @@ int main(void)
 		cmocka_unit_test(its_own_exit_code_stays),
 		cmocka_unit_test(a_second_work_can_be_interrupted_like_the_first),
 		cmocka_unit_test(nothing_of_a_failed_one_runs_on),
+		folder_test(what_an_interrupted_one_wrote_in_part_is_removed),
+		cmocka_unit_test(an_answer_that_cannot_be_written_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
