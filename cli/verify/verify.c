@@ -480,8 +480,13 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 		context_show_progress(&verify->context, false);
 	r = read_kernel(verify, krel, error);
 	if (r < 0) {
-		if (verify->fetched && r != -EINTR && r != -ENOSPC)
+		if (verify->fetched && r != -EINTR && r != -ENOSPC) {
+			if (progress)
+				progress_begin(progress, "unpack");
 			name_other_images(verify, error);
+			if (progress)
+				progress_hide(progress);
+		}
 		return r;
 	}
 	if (progress)
