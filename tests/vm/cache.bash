@@ -10,15 +10,15 @@ cached() {
 }
 
 # keep FOLDER DAYS [MB]: moves the folder there. What no run has used for so many days goes, and the oldest of its kind that
-# no run has asked for and no case has had as a disk in 90 minutes, while all of it takes more than so many MB.
+# no case has as a disk, and nobody has asked for or had in 20 minutes, while all of it takes more than so many MB.
 keep() {
     local new kind old
     kind=$(basename "${kept%-*}")
     mkdir -p "${kept%/*}"
     find "${kept%/*}" -maxdepth 1 \( -name "$kind-*" -mtime "+$2" -o -name '.new.*' -mtime +0 \) -exec rm -rf {} +
     while read -r old && [ -n "${3:-}" ] && [ "$(du -smc "${kept%/*}/$kind"-* | tail -n 1 | cut -f 1)" -gt "$3" ]; do
-        rm -rf "$old"
-    done < <(find "${kept%/*}" -maxdepth 1 -name "$kind-*" -mmin +90 -printf '%T@ %p\n' | sort -n | cut -d ' ' -f 2-)
+        (exec 8<"$old" && flock -n 8 && rm -rf "$old") || true
+    done < <(find "${kept%/*}" -maxdepth 1 -name "$kind-*" -mmin +20 -printf '%T@ %p\n' | sort -n | cut -d ' ' -f 2-)
     chmod 755 "$1"
     # It may come from another file system, and gets its name when it is whole. Another run may have been quicker.
     new=$(mktemp -d "${kept%/*}/.new.XXXXXX")
