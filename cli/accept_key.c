@@ -169,6 +169,7 @@ static int obtain(struct context *context, const struct catalogue *os, const str
 	/* Not a matter of signatures: another try may succeed. */
 	if (r == -EHOSTUNREACH || r == -ETIMEDOUT) {
 		(void) error_set(error, r, "key %s: %s", key->name, why.text);
+		(void) error_try(error, r, "try again later");
 		return error_try(error, r, "give the key: --keyring FILE");
 	}
 	if (r < 0) {

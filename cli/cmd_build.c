@@ -131,7 +131,7 @@ static void announce(const struct several *several, size_t i, const char *what)
 	} else if (!options->common.quiet) {
 		message_print(stderr, COLOUR_NONE, "==> %s: %s\n", arch, what);
 	}
-	(void) fflush(stdout);
+	(void) message_flush();
 }
 
 static int fail(const struct several *several, int code, const struct error *error)

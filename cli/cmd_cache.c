@@ -413,7 +413,7 @@ int cache_command(char **argv)
 	if (options_start(&cache_options, argv, &verb, &code)) {
 		int r = run(&verb, &error);
 
-		(void) fflush(stdout);
+		(void) message_flush();
 		if (r < 0)
 			message_error(stderr, "slipway cache", &error);
 		code = r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;

@@ -277,7 +277,7 @@ static void print_text(const struct verb *verb)
 
 static void print_warnings(const struct verb *verb)
 {
-	(void) fflush(stdout);
+	(void) message_flush();
 	for (size_t i = 0; i < verb->fleet.warnings.count; i++)
 		message_print(stderr, COLOUR_YELLOW, "slipway plan: warning: %s\n",
 			verb->fleet.warnings.items[i]);
@@ -355,6 +355,9 @@ static int work(struct verb *verb)
 		json_print(fleet_to_json(&verb->fleet), stdout);
 	else
 		print_text(verb);
+	/* Half a plan is none, whatever it says. */
+	if (!message_flush())
+		return message_end(EXIT_CODE_OK);
 	print_warnings(verb);
 	if (code != EXIT_CODE_OK)
 		message_print(stderr, COLOUR_RED, "slipway plan: %s\n", exit_code_text((int) code));

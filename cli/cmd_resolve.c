@@ -233,7 +233,7 @@ static void print_text(const struct verb *verb)
 		text_print(stdout, "%s\n", verb->releases.items[i]);
 	if (good && !verb->list && !(verb->output && strcmp(verb->output, "-") == 0))
 		print_lock(&verb->answer.lock, verb->context.os.name);
-	(void) fflush(stdout);
+	(void) message_flush();
 	for (size_t i = 0; i < warnings->count; i++)
 		message_print(stderr, COLOUR_YELLOW, "slipway resolve: warning: %s\n",
 			warnings->items[i]);

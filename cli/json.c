@@ -107,7 +107,7 @@ void json_print_line(json_object *root)
 {
 	(void) puts(json_object_to_json_string_ext(
 		root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) fflush(stdout);
+	(void) message_flush();
 	(void) json_object_put(root);
 }
 
@@ -132,7 +132,7 @@ int json_fail(const char *verb, const char *event, int exit_code, const struct e
 	_cleanup_free_ char *who = xasprintf("slipway %s", verb);
 	_cleanup_free_ char *message = message_text(error);
 
-	(void) fflush(stdout);
+	(void) message_flush();
 	message_error(stderr, who, error);
 	if (event)
 		json_print_failed(event, exit_code, NULL, message);

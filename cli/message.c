@@ -200,12 +200,34 @@ char *message_text(const struct error *error)
 	return text;
 }
 
+static bool lost;
+static int lost_error; /* the errno of the first write that failed; 0: not known */
+
+bool message_flush(void)
+{
+	errno = 0;
+	if ((fflush(stdout) != 0 || ferror(stdout)) && !lost) {
+		lost = true;
+		lost_error = errno;
+	}
+	return !lost;
+}
+
+void message_start(void)
+{
+	clearerr(stdout);
+	lost = false;
+}
+
 int message_end(int code)
 {
-	errno = 0; /* of an earlier write none is left */
-	if ((fflush(stdout) == 0 && !ferror(stdout)) || code != EXIT_CODE_OK)
+	if (message_flush())
 		return code;
 	message_print(stderr, COLOUR_RED, "slipway: the output could not be written%s%s\n",
-		errno ? ": " : "", errno ? strerror(errno) : "");
-	return EXIT_CODE_OUTPUT;
+		lost_error ? ": " : "", lost_error ? strerror(lost_error) : "");
+	message_start();
+	if (code != EXIT_CODE_OK)
+		return code;
+	return lost_error == ENOSPC || lost_error == EDQUOT ? EXIT_CODE_DISK_FULL
+							    : EXIT_CODE_OUTPUT;
 }

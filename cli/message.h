@@ -29,9 +29,14 @@ bool message_is_installed(void);
  */
 void message_error(FILE *file, const char *who, const struct error *error);
 
+/* Writes what stdout holds. False: some of this process' output could not be written so far. */
+bool message_flush(void);
+/* In a new process: what another one could not write is not its own. */
+void message_start(void);
 /*
- * At the end of a process whose exit code is @code: an answer that could not be written is none.
- * Returns @code, or EXIT_CODE_OUTPUT, where it was EXIT_CODE_OK, with a message.
+ * At the end of a process whose exit code is @code: says that some of its output could not be
+ * written. Such an answer is none: returns EXIT_CODE_DISK_FULL or EXIT_CODE_OUTPUT in the place of
+ * EXIT_CODE_OK.
  */
 int message_end(int code) _must_check_;
 

@@ -40,6 +40,7 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	(void) sigdelset(&mask, SIGHUP);
 	(void) sigdelset(&mask, SIGCHLD);
 	(void) sigprocmask(SIG_SETMASK, &mask, NULL);
+	message_start();
 	status = message_end(work(context));
 	(void) fflush(NULL);
 	_exit(status);
@@ -209,7 +210,7 @@ static int make(void *data)
 	code = (int) (context->failure ? context->failure : exit_code_for(r, EXIT_CODE_INTERNAL));
 	who = xasprintf("slipway %s", making->verb);
 	message = message_text(&error);
-	(void) fflush(stdout);
+	(void) message_flush();
 	progress_abandon(&context->progress);
 	message_error(stderr, who, &error);
 	if (context->options->json)

@@ -301,7 +301,8 @@ END
     says "no node in the list runs Linux"
     run bash -c '"$@" >/dev/full' bash env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
         plan --nodes "$BATS_TEST_TMPDIR/nodes.json" --nvidia-version 580.1 --json
-    [ "$status" -eq 9 ]
+    [ "$status" -eq 17 ]
+    says "slipway: the output could not be written: No space left on device"
     run_slipway 2 plan --nodes "$BATS_TEST_TMPDIR/nothing" --nvidia-version 580.1
     run_slipway 2 plan --nodes - --nvidia-version debian
     says "--nvidia-version debian: its version is missing" "try: --nvidia-version VERSION=debian"
