@@ -166,15 +166,11 @@ static int obtain(struct context *context, const struct catalogue *os, const str
 	r = keys_fetch(key, context->download, context->cache.fd, &keys, &why);
 	if (r == -EINTR)
 		return error_set(error, r, "%s", why.text);
-	/* Not a matter of signatures: another try may succeed. */
-	if (r == -EHOSTUNREACH || r == -ETIMEDOUT) {
-		(void) error_set(error, r, "key %s: %s", key->name, why.text);
-		(void) error_try(error, r, "try again later");
-		return error_try(error, r, "give the key: --keyring FILE");
-	}
 	if (r < 0) {
 		say(context, "key %s: could not be fetched (%s): give it with --keyring FILE",
 			key->name, why.text);
+		if (r == -EHOSTUNREACH || r == -ETIMEDOUT)
+			context->unreached_key = r;
 		return 0;
 	}
 	push_accepted(context, &keys, &fingerprints);

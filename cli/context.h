@@ -28,7 +28,8 @@ struct context {
 	struct mirrors mirrors; /* of that os; empty until context_mirrors() */
 	bool has_mirrors;
 	struct download *download; /* NULL until context_download() */
-	enum exit_code failure;    /* of what failed, by context_fail(); else EXIT_CODE_OK */
+	int unreached_key;      /* why a key could not be fetched: the network, as an errno; or 0 */
+	enum exit_code failure; /* of what failed, by context_fail(); else EXIT_CODE_OK */
 };
 
 /* The distribution of --kernel newest when nothing else names one. */
