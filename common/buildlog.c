@@ -191,7 +191,7 @@ void buildlog_error_free(struct buildlog_error *found)
 
 int buildlog_error_number(const struct buildlog_error *found)
 {
-	if (strstr(found->message, NO_SPACE))
+	if (strcasestr(found->message, NO_SPACE))
 		return -ENOSPC;
 	return strstr(found->message, KILLED) ? -ENOMEM : -EIO;
 }

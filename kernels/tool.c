@@ -59,6 +59,17 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
+/* The C library's words, and Go's, which Buildah and skopeo have: those are in small letters. */
+static int errno_of(const char *reason)
+{
+	static const int full[] = { ENOSPC, EDQUOT };
+
+	for (size_t i = 0; reason && i < ARRAY_SIZE(full); i++)
+		if (strcasestr(reason, strerror(full[i])))
+			return -full[i];
+	return -EIO;
+}
+
 /* @log_fd can be read, for the reason; @object, "" or not, stands behind the program's name. */
 static int run(const struct strv *argv, int log_fd, const char *object, char **ret_output,
 	struct error *error)
@@ -76,8 +87,9 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 		return ended_by_signal(argv->items[0], status, error);
 	if (status > 0) {
 		reason = why(log_fd, start);
-		return error_set(error, -EIO, "%s%s%s: exit status %d: %s", argv->items[0],
-			*object ? " " : "", object, status, reason ? reason : "no reason given");
+		return error_set(error, errno_of(reason), "%s%s%s: exit status %d: %s",
+			argv->items[0], *object ? " " : "", object, status,
+			reason ? reason : "no reason given");
 	}
 	if (ret_output)
 		*ret_output = TAKE_PTR(output);

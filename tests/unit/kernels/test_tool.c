@@ -40,6 +40,23 @@ static void a_failure_has_the_reason_that_was_marked_as_one(void **state)
 	assert_string_equal(strrchr(error.text, '5'), "5: put: not permitted");
 }
 
+static void a_full_disk_is_one_in_the_words_of_every_program(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run("echo 'tar: x: Cannot write: No space left on device' >&2; exit 2",
+				 NULL, &error),
+		-ENOSPC);
+	assert_int_equal(
+		run("echo 'Error: write /var/lib/containers/x: no space left on device' >&2; "
+		    "exit 125",
+			NULL, &error),
+		-ENOSPC);
+	assert_int_equal(
+		run("echo 'Error: disk quota exceeded' >&2; exit 125", NULL, &error), -EDQUOT);
+}
+
 static void only_what_was_told_to_stop_is_interrupted(void **state)
 {
 	static const struct {
@@ -70,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_answer_is_stdout),
 		cmocka_unit_test(a_failure_has_the_reason_that_was_marked_as_one),
+		cmocka_unit_test(a_full_disk_is_one_in_the_words_of_every_program),
 		cmocka_unit_test(only_what_was_told_to_stop_is_interrupted),
 	};
 
