@@ -61,11 +61,8 @@ static int make(struct cached *cached, struct context *context, const struct cac
 		&(struct stage_place){ .folder = folder, .log = log, .key = cached->key }, error);
 	if (r < 0)
 		return r;
-	/* One that is there stands for an image that is not; no container has such a folder
-	 * mounted. */
-	r = cache_set_aside(cache, cached->path);
-	if (r == 0)
-		r = cache_keep(folder, cached->path);
+	/* One that is there stands for an image that is not in this storage. */
+	r = cache_replace(cache, folder, cached->path);
 	return r < 0 ? error_set_errno(error, r, "%s", cached->path) : 0;
 }
 

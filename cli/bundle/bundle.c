@@ -629,9 +629,7 @@ static int take_image(struct build *build, const struct bundle *bundle,
 		r = fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
 	}
 	if (r == 0)
-		r = cache_set_aside(cache, output);
-	if (r == 0)
-		r = cache_keep(folder, output);
+		r = cache_replace(cache, folder, output);
 	return r < 0 ? error_set_errno(error, r, "%s", stage) : 0;
 }
 

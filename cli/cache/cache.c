@@ -153,6 +153,8 @@ int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), st
 	do
 		r = make_run_folder(cache);
 	while (r == -EAGAIN);
+	if (r == -EACCES || r == -EROFS)
+		return cannot_use(cache->path, r, error);
 	if (r < 0)
 		return error_set_errno(error, r, "%s/runs", cache->path);
 	cache->scratch_path = xstrdup(cache->run_path);
@@ -265,7 +267,8 @@ int cache_set_aside(const struct cache *cache, const char *output_path)
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int cache_keep(const char *folder, const char *output_path)
+/* Its files reach the disk before its name does. */
+static int settle(const char *folder)
 {
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -273,6 +276,28 @@ int cache_keep(const char *folder, const char *output_path)
 		return -errno;
 	/* It counts as used now, whatever time what made it has given its folder. */
 	(void) utimensat(AT_FDCWD, folder, NULL, 0);
+	return 0;
+}
+
+int cache_replace(const struct cache *cache, const char *folder, const char *output_path)
+{
+	int r = settle(folder);
+
+	/* Runs with another storage read it meanwhile: it is there at each moment. */
+	if (r < 0 || renameat2(AT_FDCWD, folder, AT_FDCWD, output_path, RENAME_EXCHANGE) == 0)
+		return r;
+	/* NFS cannot do so. */
+	if (errno != ENOENT)
+		r = cache_set_aside(cache, output_path);
+	return r < 0 || rename(folder, output_path) == 0 ? r : -errno;
+}
+
+int cache_keep(const char *folder, const char *output_path)
+{
+	int r = settle(folder);
+
+	if (r < 0)
+		return r;
 	if (rename(folder, output_path) == 0)
 		return 0;
 	return errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;

@@ -94,6 +94,11 @@ int cache_set_aside(const struct cache *cache, const char *output_path) _must_ch
  */
 int cache_keep(const char *folder, const char *output_path) _must_check_;
 
+/* The same in the place of one that is there, which other runs may read: it is not gone meanwhile.
+ */
+int cache_replace(
+	const struct cache *cache, const char *folder, const char *output_path) _must_check_;
+
 /* Moves a work folder to failed/<name>, replacing the one before. The path, or NULL. */
 char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name);
 

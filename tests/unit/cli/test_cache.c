@@ -106,6 +106,16 @@ static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
 	assert_false(fs_exists(AT_FDCWD, output));
 	assert_int_equal(cache_keep(second, output), 0);
 	expect_output(output, "second");
+	/* Or it is replaced, and there at each moment. */
+	free(first);
+	first = make_output(&cache, "first");
+	assert_int_equal(cache_replace(&cache, first, output), 0);
+	expect_output(output, "first");
+	assert_int_equal(cache_set_aside(&cache, output), 0);
+	free(second);
+	second = make_output(&cache, "second");
+	assert_int_equal(cache_replace(&cache, second, output), 0);
+	expect_output(output, "second");
 }
 
 /* Scripts that make reproducible trees date all of them, also the folder that they were given. */
