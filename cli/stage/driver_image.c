@@ -24,7 +24,7 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-#define IMAGE_RECORD "image-18" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-19" /* what is kept of an image: one of an older form is made anew */
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
  */
@@ -353,6 +353,7 @@ static int make_root(struct making *making, struct error *error)
 {
 	struct build *build = making->build;
 	_cleanup_free_ char *usr = xasprintf("%s/usr", making->root.path);
+	_cleanup_free_ char *defaults = NULL;
 	_cleanup_strv_ struct strv depmod = { 0 };
 	int r;
 
@@ -378,7 +379,13 @@ static int make_root(struct making *making, struct error *error)
 		r = write_conf(making, error);
 	if (r < 0)
 		return r;
+	/* By its own defaults: this machine's /etc/depmod.d says nothing of the node. */
+	r = cache_new_folder(&build->context.cache, "depmod", &defaults);
+	if (r < 0)
+		return error_set_errno(error, r, "depmod");
 	xstrv_push(&depmod, "depmod");
+	xstrv_push(&depmod, "-C");
+	xstrv_push(&depmod, defaults);
 	xstrv_push(&depmod, "-b");
 	xstrv_push(&depmod, usr);
 	xstrv_push(&depmod, build->target.krel);

@@ -23,10 +23,11 @@ static const struct {
 	const char *programs; /* each is called as its package is */
 	bool as_root;
 } needs[] = {
-	{ STAGE_ROOT, "apt", "mmdebstrap gpgv", true },
-	{ STAGE_ROOT, "rpm", "dnf rpm gpgv", true },
+	{ STAGE_ROOT, "apt", "mmdebstrap gpgv", true }, { STAGE_ROOT, "rpm", "dnf rpm gpgv", true },
 	{ STAGE_ROOT, "suse", "dnf rpm gpgv", true },
 	{ STAGE_RUNTIME_BASE, NULL, "mmdebstrap gpgv", true },
+	{ STAGE_IMAGE, NULL, "kmod", false }, /* depmod */
+	{ STAGE_PROOF, NULL, "kmod", false }, /* before the images are looked at */
 };
 
 /* ---- which stages */
@@ -45,6 +46,8 @@ static bool is_fetched(const struct build *build, const struct stage *stage)
 {
 	const struct build_options *options = &build->options;
 
+	if (stage->kind != STAGE_ROOT && stage->kind != STAGE_RUNTIME_BASE)
+		return false;
 	if (options->common.offline)
 		return true;
 	return stage->kind == STAGE_ROOT

@@ -386,7 +386,7 @@ stubbed() {
     local name
     stub_programs
     stubbed 25 "${as_root[@]}"
-    for name in buildah mmdebstrap gpgv; do
+    for name in buildah mmdebstrap gpgv kmod; do
         mv "$stubs/$name" "$BATS_TEST_TMPDIR"
         stubbed 10 "${as_root[@]}"
         says "$name: no such program in PATH" "try: apt-get install $name"
