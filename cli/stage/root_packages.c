@@ -177,7 +177,9 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 	r = choose(build, stage, refresh, error);
 	if (r == 0 && !refresh && !is_made(build, stage))
 		r = choose(build, stage, true, error);
-	if (r == 0 || !recall(build, stage) || !is_made(build, stage))
+	/* Nor a repository that is gone; a list that is not to be trusted does, as for a kernel. */
+	if (r == 0 || r == -EKEYREJECTED || r == -ENOSPC || r == -EDQUOT || refresh ||
+		!recall(build, stage) || !is_made(build, stage))
 		return r;
 	build->context.failure = EXIT_CODE_OK;
 	progress_notef(&build->context.progress,
