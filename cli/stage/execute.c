@@ -217,7 +217,7 @@ static void collect(struct execution *execution, size_t slot)
 	worker->pid = 0;
 	if (!outcome->is_known) {
 		outcome->result = say_how_it_ended(stage, status, &outcome->error);
-		outcome->failure = EXIT_CODE_INTERNAL;
+		outcome->failure = exit_code_for(outcome->result, EXIT_CODE_INTERNAL);
 		progress_table_lost(
 			&execution->build->context.progress, &execution->shared->stages[slot]);
 	}

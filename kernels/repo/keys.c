@@ -86,7 +86,8 @@ int keys_fetch(const struct mirror_key *key, struct download *download, int fold
 								key->certificate_authority };
 
 	for (size_t i = 0; i < key->urls.count; i++) {
-		_cleanup_free_ char *name = xasprintf("key.%d.tmp", (int) getpid());
+		/* Runs in containers that share the cache may have the same process ID. */
+		_cleanup_free_ char *name = fs_temporary("key");
 		struct download_file file = { .url = key->urls.items[i],
 			.dir_fd = folder_fd,
 			.path = name,
@@ -95,7 +96,8 @@ int keys_fetch(const struct mirror_key *key, struct download *download, int fold
 		struct download_file *files[] = { &file };
 		int r;
 
-		(void) unlinkat(folder_fd, name, 0);
+		if (!name)
+			out_of_memory();
 		download_run(download, files, 1);
 		r = file.result;
 		if (r < 0)
