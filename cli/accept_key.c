@@ -182,6 +182,13 @@ static int obtain(struct context *context, const struct catalogue *os, const str
 	return keep(context, key, &keys, &fingerprints, error);
 }
 
+int keys_unreached(const struct context *context, int r, struct error *error)
+{
+	return r == -EKEYREJECTED && context->unreached_key
+		       ? error_try(error, context->unreached_key, "try again later")
+		       : r;
+}
+
 int keys_obtain(struct context *context, const struct catalogue *os, const struct mirrors *mirrors,
 	bool (*wanted)(const void *data, const struct repository *repository), const void *data,
 	struct error *error)

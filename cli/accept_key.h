@@ -21,3 +21,9 @@
 int keys_obtain(struct context *context, const struct catalogue *os, const struct mirrors *mirrors,
 	bool (*wanted)(const void *data, const struct repository *repository), const void *data,
 	struct error *error) _must_check_;
+
+/*
+ * After a refusal: returns the network's error in the place of -EKEYREJECTED where a
+ * key could not be reached. It is no signature that lacks then, and another try may succeed.
+ */
+int keys_unreached(const struct context *context, int r, struct error *error) _must_check_;

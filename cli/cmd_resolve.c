@@ -354,7 +354,7 @@ static int write_lock(const struct lock *lock, const char *path, struct error *e
 	if (strcmp(path, "-") != 0)
 		r = fs_write_output(path, text, strlen(text));
 	else if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
-		r = -EIO;
+		r = -errno;
 	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
 }
 

@@ -331,11 +331,7 @@ static int ask(struct context *context, struct resolve_request *request, struct 
 	request->machine = krels ? NULL : arch_here()->uname;
 	r = krels ? resolve_list(&places, request, krels, ret, error)
 		  : resolve(&places, request, ret, error);
-	/* It is the network that lacks, not a signature: another try may succeed. */
-	if (r == -EKEYREJECTED && context->unreached_key) {
-		r = context->unreached_key;
-		(void) error_try(error, r, "try again later");
-	}
+	r = keys_unreached(context, r, error);
 	return cache_name_full(&context->cache, r, error);
 }
 

@@ -99,14 +99,16 @@ void json_print(json_object *root, FILE *file)
 {
 	_cleanup_free_ char *text = json_pretty(root);
 
-	(void) fputs(text, file);
+	if (fputs(text, file) < 0 && file == stdout)
+		message_lost();
 	(void) json_object_put(root);
 }
 
 void json_print_line(json_object *root)
 {
-	(void) puts(json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	if (puts(json_object_to_json_string_ext(
+		    root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0)
+		message_lost();
 	(void) message_flush();
 	(void) json_object_put(root);
 }

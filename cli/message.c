@@ -203,13 +203,18 @@ char *message_text(const struct error *error)
 static bool lost;
 static int lost_error; /* the errno of the first write that failed; 0: not known */
 
+void message_lost(void)
+{
+	if (!lost)
+		lost_error = errno;
+	lost = true;
+}
+
 bool message_flush(void)
 {
 	errno = 0;
-	if ((fflush(stdout) != 0 || ferror(stdout)) && !lost) {
-		lost = true;
-		lost_error = errno;
-	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		message_lost();
 	return !lost;
 }
 

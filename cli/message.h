@@ -29,6 +29,8 @@ bool message_is_installed(void);
  */
 void message_error(FILE *file, const char *who, const struct error *error);
 
+/* A write to stdout has just failed with errno, which a later flush does not tell. */
+void message_lost(void);
 /* Writes what stdout holds. False: some of this process' output could not be written so far. */
 bool message_flush(void);
 /* In a new process: what another one could not write is not its own. */

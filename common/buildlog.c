@@ -80,7 +80,7 @@ static enum kind kind_of(const char *line)
 
 	if (starts_with(line, "Error: exit status "))
 		return KIND_END;
-	if (is_compiler_error(line) || strstr(line, NO_SPACE) ||
+	if (is_compiler_error(line) || strcasestr(line, NO_SPACE) ||
 		starts_with(line, "ERROR: modpost:") || strstr(line, "undefined reference to") ||
 		strstr(line, "Error: ") || strstr(line, "internal compiler error") ||
 		starts_with(line, "Cannot create "))
@@ -276,7 +276,7 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-		if (strstr(found->message, hints[i].mark))
+		if (strcasestr(found->message, hints[i].mark))
 			return hints[i].of_kernel && found->hint ? found->hint : hints[i].hint;
 	if (is_recipe_error(found->message))
 		return NULL;

@@ -70,6 +70,13 @@ static int errno_of(const char *reason)
 	return -EIO;
 }
 
+int tool_errno(int log_fd, off_t start)
+{
+	_cleanup_free_ char *reason = why(log_fd, start);
+
+	return errno_of(reason);
+}
+
 /* @log_fd can be read, for the reason; @object, "" or not, stands behind the program's name. */
 static int run(const struct strv *argv, int log_fd, const char *object, char **ret_output,
 	struct error *error)
@@ -115,5 +122,6 @@ int tool_run_logged(const struct strv *argv, const char *log, struct error *erro
 	if (log_fd < 0)
 		return error_set_errno(error, -errno, "%s", log);
 	r = run(argv, log_fd, "", NULL, error);
-	return r == -EIO ? error_prefix(error, r, "log %s", log) : r;
+	return r == -EIO || r == -ENOSPC || r == -EDQUOT ? error_prefix(error, r, "log %s", log)
+							 : r;
 }

@@ -2,6 +2,8 @@
 /* Running the programs that the build side drives (apt-get, buildah, depmod …) for their answer. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "common/error.h"
 #include "common/strv.h"
 
@@ -9,7 +11,7 @@
  * Runs it to its end. Returns 0 with stdout in *ret_output (may be NULL; the caller frees it).
  * -ENOPKG: there is no such program; -EINTR: it was stopped; -ENOMEM: it was killed, most
  * likely for memory; -ENOTRECOVERABLE: another signal ended it; -EIO: it failed, and @error holds
- * what it last said on stderr.
+ * what it last said on stderr; -ENOSPC, -EDQUOT: the same where it said that a disk is full.
  */
 int tool_run(const struct strv *argv, char **ret_output, struct error *error) _must_check_;
 /*
@@ -17,3 +19,8 @@ int tool_run(const struct strv *argv, char **ret_output, struct error *error) _m
  * names.
  */
 int tool_run_logged(const struct strv *argv, const char *log, struct error *error) _must_check_;
+/*
+ * Why a program failed whose output from @start on is in the file @log_fd, which can be read:
+ * -ENOSPC or -EDQUOT where its last words say so, else -EIO.
+ */
+int tool_errno(int log_fd, off_t start);

@@ -230,7 +230,8 @@ bool cache_use(const struct cache *cache, const char *output_path)
 
 int cache_name_full(const struct cache *cache, int r, struct error *error)
 {
-	return r == -ENOSPC ? error_line(error, r, "the cache: %s", cache->path) : r;
+	return r == -ENOSPC || r == -EDQUOT ? error_line(error, r, "the cache: %s", cache->path)
+					    : r;
 }
 
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)

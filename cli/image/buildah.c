@@ -21,9 +21,14 @@ static void add_words(struct strv *argv, const char *const *words)
 static int run_words(const char *const *words, char **ret_output, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
+	int r;
 
 	add_words(&argv, words);
-	return tool_run(&argv, ret_output, error);
+	r = tool_run(&argv, ret_output, error);
+	return r == -ENOSPC || r == -EDQUOT
+		       ? error_line(error, r,
+				 "it is Buildah's storage, or the folder that it wrote to")
+		       : r;
 }
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -160,6 +165,7 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	_cleanup_free_ char *id_path = xasprintf("%s/image-id", buildah->scratch_path);
 	_cleanup_free_ char *id = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
+	off_t start;
 	int r;
 
 	/* A base from a bundle has another digest than where it was made: its layers are compressed
@@ -176,10 +182,11 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	add_options(&argv, "--build-arg", arguments);
 	add_options(&argv, "--label", labels);
 	xstrv_push(&argv, folder);
+	start = lseek(buildah->log_fd, 0, SEEK_END);
 	r = run_logged(buildah, &argv, error);
 	if (r > 0)
-		return error_set(
-			error, -EIO, "buildah build -f %s: exit status %d", containerfile, r);
+		return error_set(error, tool_errno(buildah->log_fd, start),
+			"buildah build -f %s: exit status %d", containerfile, r);
 	if (r < 0)
 		return r;
 	r = fs_read(AT_FDCWD, id_path, 0, &id, NULL);

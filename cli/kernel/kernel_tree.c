@@ -292,8 +292,9 @@ static int open_output(struct kernel *kernel, struct cached *cached, struct cach
 	kernel_set_keys(kernel);
 	if (!cached_is_there(kernel->context, cached, NULL))
 		r = cached_make(cached, kernel->context, &maker, error);
+	r = keys_unreached(kernel->context, r, error);
 	if (r < 0)
-		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
+		return context_fail(kernel->context, exit_code_for(r, EXIT_CODE_CONTENT), r);
 	*ret_fd = open(cached->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", cached->path) : 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "common/process.h"
 #include "common/xalloc.h"
 
 #define AT_ONCE   4
@@ -184,11 +185,13 @@ static void take_failure(
 static int say_how_it_ended(const struct stage *stage, int status, struct error *error)
 {
 	if (WIFEXITED(status))
-		return error_set(error, -EIO, "%s: its process ended with status %d", stage->name,
-			WEXITSTATUS(status));
+		return error_set(error,
+			WEXITSTATUS(status) == EXIT_CODE_MEMORY ? -ENOMEM : -ENOTRECOVERABLE,
+			"%s: its process ended with status %d", stage->name, WEXITSTATUS(status));
 	if (WTERMSIG(status) != SIGKILL)
-		return error_set(error, -EINTR, "%s: its process was ended by signal %d",
-			stage->name, WTERMSIG(status));
+		return error_set(error,
+			process_was_interrupted(128 + WTERMSIG(status)) ? -EINTR : -ENOTRECOVERABLE,
+			"%s: its process was ended by signal %d", stage->name, WTERMSIG(status));
 	(void) error_set(error, -ENOMEM,
 		"%s: its process was killed by SIGKILL, probably because memory ran out",
 		stage->name);

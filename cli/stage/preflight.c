@@ -20,14 +20,14 @@
 static const struct {
 	enum stage_kind kind;
 	const char *family;   /* of the root's distribution; NULL: of any */
-	const char *programs; /* each is called as its package is */
+	const char *programs; /* each is called as its package is, but for depmod, of kmod */
 	bool as_root;
 } needs[] = {
 	{ STAGE_ROOT, "apt", "mmdebstrap gpgv", true }, { STAGE_ROOT, "rpm", "dnf rpm gpgv", true },
 	{ STAGE_ROOT, "suse", "dnf rpm gpgv", true },
 	{ STAGE_RUNTIME_BASE, NULL, "mmdebstrap gpgv", true },
-	{ STAGE_IMAGE, NULL, "kmod", false }, /* depmod */
-	{ STAGE_PROOF, NULL, "kmod", false }, /* before the images are looked at */
+	{ STAGE_IMAGE, NULL, "depmod", false },
+	{ STAGE_PROOF, NULL, "depmod", false }, /* before the images are looked at */
 };
 
 /* ---- which stages */
@@ -70,10 +70,15 @@ static void push_missing(struct strv *missing, const char *programs)
 static int refuse_missing(struct build *build, const struct strv *missing, struct error *error)
 {
 	_cleanup_free_ char *names = xstrv_join(missing, ", ");
-	_cleanup_free_ char *words = xstrv_join(missing, " ");
+	_cleanup_strv_ struct strv packages = { 0 };
+	_cleanup_free_ char *words = NULL;
 	int r = error_set(error, -ENOPKG, "%s: no such program in PATH; this build needs %s", names,
 		missing->count == 1 ? "it" : "them");
 
+	for (size_t i = 0; i < missing->count; i++)
+		xstrv_push_unique(&packages,
+			strcmp(missing->items[i], "depmod") == 0 ? "kmod" : missing->items[i]);
+	words = xstrv_join(&packages, " ");
 	(void) error_try(error, r, "apt-get install %s", words);
 	return context_fail(&build->context, EXIT_CODE_TOOL,
 		error_try(error, r,

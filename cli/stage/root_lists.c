@@ -95,7 +95,7 @@ int root_read_lists(
 	}
 	for (size_t i = 0; i < listing.count; i++)
 		free(listing.urls[i]);
-	return r;
+	return keys_unreached(&build->context, r, error);
 }
 
 static bool is_wanted(const void *data, const struct repository *repository)

@@ -109,7 +109,7 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 	struct progress *progress = &build->context.progress;
 	const char *stage = progress_stage_name(progress);
 	size_t to_compile = stage ? foresee_files(build, stage) : 0;
-	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	int fd = open(place->log, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", place->log);

@@ -386,10 +386,10 @@ stubbed() {
     local name
     stub_programs
     stubbed 25 "${as_root[@]}"
-    for name in buildah mmdebstrap gpgv kmod; do
+    for name in buildah mmdebstrap gpgv depmod; do
         mv "$stubs/$name" "$BATS_TEST_TMPDIR"
         stubbed 10 "${as_root[@]}"
-        says "$name: no such program in PATH" "try: apt-get install $name"
+        says "$name: no such program in PATH" "try: apt-get install ${name/depmod/kmod}"
         [[ $output != *resolve* ]]
         mv "$BATS_TEST_TMPDIR/$name" "$stubs"
     done

@@ -71,8 +71,16 @@ static void a_full_disk_is_told_from_a_source_that_does_not_compile(void **state
 	_cleanup_found_ struct buildlog_error assembler = { 0 };
 	_cleanup_found_ struct buildlog_error recipe = { 0 };
 	_cleanup_found_ struct buildlog_error source = { 0 };
+	_cleanup_found_ struct buildlog_error storage = { 0 };
 
 	(void) state;
+	assert_int_equal(
+		buildlog_first_error("level=error msg=\"write /x: no space left on device\"\n"
+				     "Error: exit status 125\n",
+			&storage),
+		0);
+	assert_int_equal(buildlog_error_number(&storage), -ENOSPC);
+	assert_contains(buildlog_hint(&storage), "free some disk space");
 	assert_int_equal(
 		buildlog_first_error("==> compile\n"
 				     "{standard input}: Assembler messages:\n"

@@ -55,6 +55,7 @@ static void a_full_disk_is_one_in_the_words_of_every_program(void **state)
 		-ENOSPC);
 	assert_int_equal(
 		run("echo 'Error: disk quota exceeded' >&2; exit 125", NULL, &error), -EDQUOT);
+	assert_int_equal(tool_errno(-1, 0), -EIO);
 }
 
 static void only_what_was_told_to_stop_is_interrupted(void **state)
