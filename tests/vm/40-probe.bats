@@ -54,7 +54,7 @@ CASE
 
     # No headers are on that node: slipway says what is lacking and where it comes from.
     mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open" "$BATS_TEST_TMPDIR/bin"
-    for name in buildah mmdebstrap gpgv; do # which a build asks for before it begins
+    for name in buildah mmdebstrap gpgv depmod; do # which a build asks for before it begins
         ln -sf /bin/false "$BATS_TEST_TMPDIR/bin/$name"
     done
     run env PATH="$BATS_TEST_TMPDIR/bin" SLIPWAY_MIRRORS=/dev/null SLIPWAY_DATADIR="$vm_folder/../.." "$(realpath "${O:-build}/slipway")" build \
