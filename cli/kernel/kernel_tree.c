@@ -279,7 +279,7 @@ static int kernel_keys(struct kernel *kernel, struct error *error)
 	if (r == 0)
 		r = keys_obtain(
 			context, &context->os, &context->mirrors, is_in_lock, &kernel->lock, error);
-	return r < 0 ? context_fail(context, exit_code_for(r, EXIT_CODE_CONTENT), r) : 0;
+	return r < 0 ? context_fail(context, EXIT_CODE_CONTENT, r) : 0;
 }
 
 static int open_output(struct kernel *kernel, struct cached *cached, struct cached_maker maker,
@@ -294,7 +294,7 @@ static int open_output(struct kernel *kernel, struct cached *cached, struct cach
 		r = cached_make(cached, kernel->context, &maker, error);
 	r = keys_unreached(kernel->context, r, error);
 	if (r < 0)
-		return context_fail(kernel->context, exit_code_for(r, EXIT_CODE_CONTENT), r);
+		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
 	*ret_fd = open(cached->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", cached->path) : 0;
 }
