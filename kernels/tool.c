@@ -59,14 +59,23 @@ static int ended_by_signal(const char *program, int status, struct error *error)
 		signal_number, strsignal(signal_number));
 }
 
-/* The C library's words, and Go's, which Buildah and skopeo have: those are in small letters. */
 static int errno_of(const char *reason)
 {
-	static const int full[] = { ENOSPC, EDQUOT };
+	static const struct {
+		const char *words;
+		int error;
+	} full[] = {
+		/* The C library's, and Go's, which Buildah and skopeo have, in small letters. */
+		{ "No space left on device", ENOSPC },
+		{ "Disk quota exceeded", EDQUOT },
+		/* rpm and apt add up what packages need before they install the first. */
+		{ "more space on the", ENOSPC },
+		{ "enough free space in", ENOSPC },
+	};
 
 	for (size_t i = 0; reason && i < ARRAY_SIZE(full); i++)
-		if (strcasestr(reason, strerror(full[i])))
-			return -full[i];
+		if (strcasestr(reason, full[i].words))
+			return -full[i].error;
 	return -EIO;
 }
 

@@ -13,6 +13,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/rpm.h"
+#include "kernels/tool.h"
 
 /* ---- its key */
 
@@ -117,7 +118,7 @@ static int make_rpm(struct build *build, const struct stage *stage, const struct
 	root_command(build, stage, "fetch", files, &fetch);
 	xstrv_push(&fetch, "--packages");
 	xstrv_push(&fetch, files->packages);
-	r = root_script(&fetch, place, error);
+	r = tool_run_logged(&fetch, place->log, error);
 	if (r == 0)
 		r = check_packages(build, root, files->packages, &count, &with_signature, error);
 	if (r < 0)
@@ -136,7 +137,7 @@ static int make_rpm(struct build *build, const struct stage *stage, const struct
 	xstrv_push(&install, files->packages);
 	xstrv_push(&install, "--output");
 	xstrv_push(&install, files->tar);
-	return root_script(&install, place, error);
+	return tool_run_logged(&install, place->log, error);
 }
 
 static int make_apt(struct build *build, const struct stage *stage, const struct stage_place *place,
@@ -148,7 +149,7 @@ static int make_apt(struct build *build, const struct stage *stage, const struct
 	root_command(build, stage, "make", files, &argv);
 	xstrv_push(&argv, "--output");
 	xstrv_push(&argv, files->tar);
-	return root_script(&argv, place, error);
+	return tool_run_logged(&argv, place->log, error);
 }
 
 /*

@@ -12,6 +12,7 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
+#include "kernels/tool.h"
 
 #define CHOICE_PACKAGES "packages" /* "NAME VERSION ARCH CHECKSUM" lines, in a choice's output */
 
@@ -49,7 +50,7 @@ static int make_choice(void *data, const struct stage_place *place, struct error
 		xstrv_pushf(&argv, "%s/apt-lists", choice->build->context.cache.scratch_path);
 	}
 	progress_step(&choice->build->context.progress, "select them by the lists");
-	return root_script(&argv, place, error);
+	return tool_run_logged(&argv, place->log, error);
 }
 
 static int read_packages(const char *folder, struct stage *stage, struct error *error)

@@ -12,7 +12,6 @@
 #include "common/arch.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/tool.h"
 
 /* ---- what is in it */
 
@@ -183,17 +182,4 @@ void root_command(const struct build *build, const struct stage *stage, const ch
 		xstrv_push(ret, "--package");
 		xstrv_push(ret, packages.items[i]);
 	}
-}
-
-int root_script(const struct strv *argv, const struct stage_place *place, struct error *error)
-{
-	/* rpm and apt add up what packages need before they install the first. */
-	static const char *const full[] = { "No space left on device", "more space on the",
-		"enough free space in" };
-	int r = tool_run_logged(argv, place->log, error);
-
-	for (size_t i = 0; i < ARRAY_SIZE(full) && r == -EIO; i++)
-		if (strstr(error->text, full[i]))
-			r = -ENOSPC;
-	return r;
 }

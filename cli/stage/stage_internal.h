@@ -478,9 +478,6 @@ void root_question_key(const struct stage *stage, struct key *key);
 /* Begins the command line of the script that lists or makes one: @verb, repositories, packages. */
 void root_command(const struct build *build, const struct stage *stage, const char *verb,
 	const struct root_files *files, struct strv *ret);
-/* Runs a script that makes one, as tool_run_logged() does; -ENOSPC: the disk is full. */
-int root_script(
-	const struct strv *argv, const struct stage_place *place, struct error *error) _must_check_;
 
 /* ---- root_packages.c: which packages the scripts choose by today's lists */
 

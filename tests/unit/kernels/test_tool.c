@@ -55,6 +55,14 @@ static void a_full_disk_is_one_in_the_words_of_every_program(void **state)
 		-ENOSPC);
 	assert_int_equal(
 		run("echo 'Error: disk quota exceeded' >&2; exit 125", NULL, &error), -EDQUOT);
+	assert_int_equal(run("echo '  installing package gcc-8.5.0 needs 12MB more space on the / "
+			     "filesystem' >&2; exit 1",
+				 NULL, &error),
+		-ENOSPC);
+	assert_int_equal(run("echo \"E: You don't have enough free space in "
+			     "/var/cache/apt/archives/.\" >&2; exit 100",
+				 NULL, &error),
+		-ENOSPC);
 	assert_int_equal(tool_errno(-1, 0), -EIO);
 }
 
