@@ -158,9 +158,18 @@ static bool is_made(struct build *build, struct stage *stage)
 }
 
 /*
+ * After @r: may a root be the last that an earlier run has made? Where a mirror does not answer, or
+ * a repository is gone. A list that is not to be trusted ends the build, as for a kernel; so does
+ * a full disk; and --refresh asks for today's lists.
+ */
+static bool may_be_recalled(const struct build *build, int r)
+{
+	return !build->options.common.refresh && r != -EKEYREJECTED && r != -ENOSPC && r != -EDQUOT;
+}
+
+/*
  * The lock's, of a root that is there; else by today's lists. These are asked for again before a
- * root is made, so that they are those that it is made of. An unreachable mirror costs no root that
- * an earlier run has made.
+ * root is made, so that they are those that it is made of.
  */
 static int settle(struct build *build, struct stage *stage, struct error *error)
 {
@@ -178,9 +187,7 @@ static int settle(struct build *build, struct stage *stage, struct error *error)
 	r = choose(build, stage, refresh, error);
 	if (r == 0 && !refresh && !is_made(build, stage))
 		r = choose(build, stage, true, error);
-	/* Nor a repository that is gone; a list that is not to be trusted does, as for a kernel. */
-	if (r == 0 || r == -EKEYREJECTED || r == -ENOSPC || r == -EDQUOT || refresh ||
-		!recall(build, stage) || !is_made(build, stage))
+	if (r == 0 || !may_be_recalled(build, r) || !recall(build, stage) || !is_made(build, stage))
 		return r;
 	build->context.failure = EXIT_CODE_OK;
 	progress_notef(&build->context.progress,
