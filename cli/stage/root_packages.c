@@ -94,12 +94,31 @@ static int choose(struct build *build, struct stage *stage, bool refresh, struct
 		     : read_packages(cached.path, stage, error);
 }
 
+/*
+ * With the time of --snapshot and the minor release in the places of its repositories, if they have
+ * one: other lists are there. A root's own key has the packages that were chosen by them.
+ */
 static void question_of(const struct stage *stage, struct build *build, char hex[HASH_HEX_SIZE])
 {
+	static char none[] = "";
+	const struct mirror any = { .url = none };
+	const struct catalogue *os = &build->roots[root_of(stage)].os;
 	struct error ignored;
 	struct key key = { .build = build, .error = &ignored, .hash = hash_new() };
 
 	root_question_key(stage, &key);
+	for (size_t i = 0; i < os->repository_count; i++) {
+		const struct repository *repository = &os->repositories[i];
+		_cleanup_free_ char *place = NULL;
+
+		if (!repository_in_root(os, repository) ||
+			(!strstr(repository->path, "{snapshot}") &&
+				!strstr(repository->path, "{release}")))
+			continue;
+		if (mirrors_url(&any, repository, os, build->target.krel, arch_here()->uname,
+			    build->context.options->snapshot, &place, &ignored) == 0)
+			key_text(&key, place);
+	}
 	hash_finish(key.hash, hex);
 }
 

@@ -481,7 +481,7 @@ void root_command(const struct build *build, const struct stage *stage, const ch
 
 /* ---- root_packages.c: which packages the scripts choose by today's lists */
 
-#define ROOT_QUESTION "question" /* in a root's output: a digest of root_question_key() */
+#define ROOT_QUESTION "question" /* in a root's output: a digest of what decides its packages */
 /* Keeps with a root that was made which packages it has, for a build that cannot ask a mirror. */
 int root_note_packages(struct build *build, const struct stage *stage,
 	const struct stage_place *place, struct error *error) _must_check_;

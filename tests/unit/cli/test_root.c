@@ -268,6 +268,46 @@ static void other_packages_than_the_key_has_are_found(void **state)
 	assert_non_null(strstr(error.text, "make 4.3-4.1 amd64"));
 }
 
+/* Returns the question that is kept with a root; the caller frees it. */
+static char *question_of(struct bench *bench, struct folder *folder)
+{
+	static char name[] = "build-root";
+	const struct stage stage = {
+		.kind = STAGE_ROOT, .of = ROOT_KERNEL, .name = name, .packages = nothing
+	};
+	const struct stage_place place = { .folder = folder->path };
+	struct error error = { 0 };
+	char *question = NULL;
+
+	if (root_note_packages(&bench->build, &stage, &place, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_int_equal(fs_read(folder->fd, ROOT_QUESTION, 0, &question, NULL), 0);
+	return question;
+}
+
+static void a_root_of_another_snapshot_is_not_recalled(void **state)
+{
+	static char path[] = "archive/{snapshot}", os[] = "debian12";
+	struct folder *folder = *state;
+	_cleanup_free_ char *first = NULL;
+	_cleanup_free_ char *again = NULL;
+	_cleanup_free_ char *other = NULL;
+	struct bench bench;
+
+	prepare(&bench, folder, REPOSITORY_APT);
+	bench.build.context.data = folder->path;
+	bench.build.roots[ROOT_RUNTIME].os.os = os;
+	bench.repositories[1].path = path;
+	bench.options.snapshot = "20260901T000000Z";
+	first = question_of(&bench, folder);
+	again = question_of(&bench, folder);
+	assert_string_equal(first, again);
+	bench.options.snapshot = "20261101T000000Z";
+	other = question_of(&bench, folder);
+	assert_string_not_equal(first, other);
+	bench_free(&bench);
+}
+
 /* The compiler of the kernel, by the names that the distribution may have for it. */
 static void the_compiler_is_one_of_the_packages(void **state)
 {
@@ -337,6 +377,7 @@ int main(void)
 		folder_test(dnf_checks_the_list_that_its_publisher_signs),
 		folder_test(other_keys_are_another_root),
 		folder_test(other_packages_than_the_key_has_are_found),
+		folder_test(a_root_of_another_snapshot_is_not_recalled),
 		folder_test(the_compiler_is_one_of_the_packages),
 		folder_test(another_architecture_has_its_cross_compiler),
 	};
