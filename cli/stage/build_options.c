@@ -62,15 +62,14 @@ enum driver_option {
 static const struct {
 	const char *name;
 	enum driver driver;
-	bool has_value;
 } driver_options[OPTION_COUNT] = {
-	[OPTION_USERSPACE] = { "userspace", DRIVER_NVIDIA, true },
-	[OPTION_IMEX] = { "imex", DRIVER_NVIDIA, true },
-	[OPTION_FABRICMANAGER] = { "fabricmanager", DRIVER_NVIDIA, true },
-	[OPTION_KERNEL_MODULE_TYPE] = { "kernel-module-type", DRIVER_NVIDIA, true },
-	[OPTION_NFSRDMA] = { "nfsrdma", DRIVER_OFED, false },
-	[OPTION_OFED_FLAG] = { "ofed-flag", DRIVER_OFED, true },
-	[OPTION_VERIFY_CONFIGURE] = { "verify-configure", DRIVER_OFED, false },
+	[OPTION_USERSPACE] = { "userspace", DRIVER_NVIDIA },
+	[OPTION_IMEX] = { "imex", DRIVER_NVIDIA },
+	[OPTION_FABRICMANAGER] = { "fabricmanager", DRIVER_NVIDIA },
+	[OPTION_KERNEL_MODULE_TYPE] = { "kernel-module-type", DRIVER_NVIDIA },
+	[OPTION_NFSRDMA] = { "nfsrdma", DRIVER_OFED },
+	[OPTION_OFED_FLAG] = { "ofed-flag", DRIVER_OFED },
+	[OPTION_VERIFY_CONFIGURE] = { "verify-configure", DRIVER_OFED },
 };
 
 static bool is_option(const char *word, const char *name, bool *ret_follows)
@@ -78,12 +77,23 @@ static bool is_option(const char *word, const char *name, bool *ret_follows)
 	return strncmp(word, "--", 2) == 0 && options_is_word(word + 2, name, 0, ret_follows);
 }
 
+static bool has_value(const char *name)
+{
+	for (size_t i = 0; i < build_options.count; i++) {
+		const struct option_row *row = &build_options.rows[i];
+
+		if (row->name && strcmp(row->name, name) == 0)
+			return row->argument;
+	}
+	return false;
+}
+
 /* The driver that an option is about; DRIVER_COUNT: it is for all. */
 static enum driver driver_of(const char *word, bool *ret_follows)
 {
 	for (size_t i = 0; i < OPTION_COUNT; i++)
 		if (is_option(word, driver_options[i].name, ret_follows)) {
-			*ret_follows &= driver_options[i].has_value;
+			*ret_follows &= has_value(driver_options[i].name);
 			return driver_options[i].driver;
 		}
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++)
