@@ -86,11 +86,15 @@ static char *unfinished;
 
 void output_share(void)
 {
-	void *memory =
-		mmap(NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!unfinished) {
+		void *memory = mmap(
+			NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (memory != MAP_FAILED)
+		if (memory == MAP_FAILED)
+			return;
 		unfinished = memory;
+	}
+	*unfinished = '\0';
 }
 
 void output_remove_unfinished(void)

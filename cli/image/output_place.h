@@ -34,8 +34,9 @@ int output_place_check(const char *place, struct error *error) _must_check_;
 char *output_temporary(const char *path);
 
 /*
- * From here on, and in processes that are started then, the last name is remembered. The caller of
- * output_remove_unfinished() waits for such a process, which has ended without a result.
+ * From here on, and in processes that are started then, the last name is remembered; an earlier one
+ * is forgotten. The caller of output_remove_unfinished() waits for such a process, which has ended
+ * without a result.
  */
 void output_share(void);
 void output_remove_unfinished(void);

@@ -119,6 +119,29 @@ static void what_an_interrupted_one_wrote_in_part_is_removed(void **state)
 	assert_int_equal(names.count, 0);
 }
 
+static int finish_writing(void *context)
+{
+	_cleanup_free_ char *temporary = output_temporary(context);
+	FILE *file = fopen(temporary, "w");
+
+	assert_non_null(file);
+	return fclose(file);
+}
+
+static void the_next_one_removes_nothing_of_an_earlier_one(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *path = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	int code = 7;
+
+	assert_true(asprintf(&path, "%s/gpu.oci.tar", folder->path) > 0);
+	assert_int_equal(supervise(finish_writing, path), 0);
+	assert_int_equal(supervise(leave, &code), 7);
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	assert_int_equal(names.count, 1);
+}
+
 /* Writes an answer to a full disk. */
 static int answer(void *context)
 {
@@ -148,6 +171,7 @@ int main(void)
 		cmocka_unit_test(a_second_work_can_be_interrupted_like_the_first),
 		cmocka_unit_test(nothing_of_a_failed_one_runs_on),
 		folder_test(what_an_interrupted_one_wrote_in_part_is_removed),
+		folder_test(the_next_one_removes_nothing_of_an_earlier_one),
 		cmocka_unit_test(an_answer_that_cannot_be_written_is_none),
 	};
 
