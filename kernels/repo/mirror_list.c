@@ -83,12 +83,16 @@ static size_t origin_length(const char *url)
 	return host ? (size_t) (host - url) + 3 + strcspn(host + 3, "/") : 0;
 }
 
-static void follow(struct mirror *mirror, int folder_fd, const struct download_file *file)
+/* Without a new list, by the last one, which is kept by @name. */
+static void follow(
+	struct mirror *mirror, int folder_fd, const char *name, const struct download_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *url = NULL;
 
-	if (fs_read(folder_fd, file->path, LIST_LIMIT, &text, NULL) < 0) {
+	if (file->result == 0 && renameat(folder_fd, file->path, folder_fd, name) < 0)
+		(void) unlinkat(folder_fd, file->path, 0);
+	if (fs_read(folder_fd, name, LIST_LIMIT, &text, NULL) < 0) {
 		mirror->problem = file->result < 0 ? file->result : -EIO;
 		mirror->why = xstrdup(file->error.text);
 		return;
@@ -119,11 +123,13 @@ void mirrors_follow(struct mirrors *mirrors, struct download *download, int fold
 		xcalloc(mirrors->count + 1, sizeof(struct download_file *));
 	size_t *followed = xcalloc(mirrors->count + 1, sizeof(*followed));
 	struct mirror_credentials *shown = xcalloc(mirrors->count + 1, sizeof(*shown));
+	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
 	size_t count = 0;
 
 	for (size_t i = 0; i < mirrors->count; i++) {
 		struct mirror *mirror = &mirrors->items[i];
+		_cleanup_free_ char *path = NULL;
 		struct error why = { 0 };
 		char hex[HASH_HEX_SIZE];
 
@@ -135,7 +141,12 @@ void mirrors_follow(struct mirrors *mirrors, struct download *download, int fold
 			continue;
 		}
 		hash_bytes(mirror->url, strlen(mirror->url), hex);
-		xstrv_pushf(&paths, "mirror-%.16s.list", hex);
+		xstrv_pushf(&names, "mirror-%.16s.list", hex);
+		/* Another run may fetch the same list at this moment. */
+		path = fs_temporary(names.items[count]);
+		if (!path)
+			out_of_memory();
+		xstrv_push(&paths, path);
 		files[count] = (struct download_file){ .url = mirror->url,
 			.dir_fd = folder_fd,
 			.path = paths.items[count],
@@ -147,7 +158,7 @@ void mirrors_follow(struct mirrors *mirrors, struct download *download, int fold
 	if (count)
 		download_run(download, pointers, count);
 	for (size_t i = 0; i < count; i++) {
-		follow(&mirrors->items[followed[i]], folder_fd, &files[i]);
+		follow(&mirrors->items[followed[i]], folder_fd, names.items[i], &files[i]);
 		download_file_done(&files[i]);
 		mirror_credentials_free(&shown[i]);
 	}

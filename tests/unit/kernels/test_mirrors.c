@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
+#include "common/fs.h"
+#include "common/hash.h"
 #include "common/strv.h"
 #include "kernels/repo/repo_internal.h"
 #include "kernels/repo/mirrors.h"
@@ -610,6 +612,33 @@ static void a_list_of_addresses_is_followed(void **state)
 	download_close(&download);
 }
 
+/* Another run that fetches the same list has a name of its own for what has come so far. */
+static void two_runs_may_fetch_a_list_at_once(void **state)
+{
+	const struct folder *folder = *state;
+	struct download_options options = { .offline = true };
+	struct download *download = download_open(&options);
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error error = { 0 };
+	char words[128], path[128], other[128], hex[HASH_HEX_SIZE];
+
+	write_config(folder, "", path);
+	folder_write_text(folder, "mirror.list", "https://cdn.test/debian\n");
+	(void) snprintf(words, sizeof(words), "debian=%s/mirror.list", folder->path);
+	assert_int_equal(open_with(words, path, -1, &mirrors, &error), 0);
+	hash_bytes(mirrors.items[0].url, strlen(mirrors.items[0].url), hex);
+	(void) snprintf(other, sizeof(other), "mirror-%.16s.list.part", hex);
+	folder_write_text(folder, other, "https://cd");
+	mirrors_follow(&mirrors, download, folder->fd);
+	assert_string_equal(mirrors.items[0].url, "https://cdn.test/debian");
+	assert_true(fs_exists(folder->fd, other));
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	for (size_t i = 0; i < names.count; i++)
+		assert_null(strstr(names.items[i], ".tmp"));
+	download_close(&download);
+}
+
 /* As dnf's repositories have them; a file of mirrors.ini says that a URL is one. */
 static void dnfs_lists_are_followed(void **state)
 {
@@ -751,6 +780,7 @@ int main(void)
 		folder_test(keys_are_of_the_first_file_that_has_them),
 		folder_test(a_mirror_may_be_of_one_architecture),
 		folder_test(a_list_of_addresses_is_followed),
+		folder_test(two_runs_may_fetch_a_list_at_once),
 		folder_test(dnfs_lists_are_followed),
 		cmocka_unit_test(a_lists_first_mirror_that_may_be_asked_is_taken),
 		folder_test(every_distribution_but_debian_has_mirrors_and_keys),
