@@ -564,8 +564,8 @@ static int make_set(struct node_build *build, int *ret_fd, struct error *error)
 		return complete_set(build, ret_fd, error);
 	r = node_cache_begin(&build->cache, folder, &folder_fd);
 	if (r < 0)
-		return error_set(error, r, "%s: %s: is there enough space on the host?",
-			build->cache.path, strerror(-r));
+		return error_set(error, r, "%s: %s%s", build->cache.path, strerror(-r),
+			r == -ENOSPC || r == -EDQUOT ? ": make room for it on the host" : "");
 	r = compile(build, "driver", folder_fd, error);
 	if (r == 0)
 		r = keep_made(build, folder, folder_fd, begun_ms, error);

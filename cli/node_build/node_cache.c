@@ -250,7 +250,8 @@ int node_cache_find(const struct node_cache *cache, enum node_cache_kind kind, c
 	return 0;
 }
 
-int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd)
+/* -ENOENT, -EWOULDBLOCK: another container's sweep took the new folder before we had its lock. */
+static int begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
 	struct timespec now;
@@ -265,6 +266,13 @@ int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int 
 		return -errno;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd)
+{
+	int r = begin(cache, folder, ret_fd);
+
+	return r == -ENOENT || r == -EWOULDBLOCK ? begin(cache, folder, ret_fd) : r;
 }
 
 /* Renamed first: a set during whose removal we are killed is not found half, nor in the way. */

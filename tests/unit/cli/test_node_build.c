@@ -2,6 +2,8 @@
 #include "tests/unit/support.h"
 
 #include <sched.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 
 #include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
@@ -525,6 +527,35 @@ static void what_a_killed_build_left_is_swept(void **state)
 	node_cache_close(&cache);
 }
 
+/* How many locks another container's sweep has. */
+static int held;
+
+int flock(int fd, int operation)
+{
+	if (held) {
+		held--;
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	return (int) syscall(SYS_flock, fd, operation);
+}
+
+/* It sees a folder that was just made, and is not locked yet, as a killed build's. */
+static void a_folder_that_is_swept_as_it_is_made_is_made_again(void **state)
+{
+	const struct folder *folder = *state;
+	struct node_cache cache;
+	char name[NAME_MAX];
+	int fd;
+
+	open_cache(folder, &cache);
+	held = 1;
+	assert_int_equal(node_cache_begin(&cache, name, &fd), 0);
+	assert_true(fs_exists(cache.fd, name));
+	assert_int_equal(close(fd), 0);
+	node_cache_close(&cache);
+}
+
 static void a_cache_that_others_can_write_to_is_refused(void **state)
 {
 	const struct folder *folder = *state;
@@ -571,6 +602,7 @@ int main(void)
 		folder_test(the_roles_folder_serves_when_nobody_chose_one),
 		folder_test(the_oldest_sets_go),
 		folder_test(what_a_killed_build_left_is_swept),
+		folder_test(a_folder_that_is_swept_as_it_is_made_is_made_again),
 		folder_test(a_cache_that_others_can_write_to_is_refused),
 	};
 
