@@ -218,6 +218,13 @@ bool message_flush(void)
 	return !lost;
 }
 
+int message_unwritten(void)
+{
+	if (message_flush())
+		return 0;
+	return lost_error ? lost_error : EIO;
+}
+
 void message_start(void)
 {
 	clearerr(stdout);

@@ -33,6 +33,8 @@ void message_error(FILE *file, const char *who, const struct error *error);
 void message_lost(void);
 /* Writes what stdout holds. False: some of this process' output could not be written so far. */
 bool message_flush(void);
+/* The same for a process that says it to another: 0, or the errno for its message_lost(). */
+int message_unwritten(void);
 /* In a new process: what another one could not write is not its own. */
 void message_start(void);
 /*

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "cli/message.h"
 #include "common/process.h"
 #include "common/xalloc.h"
 
@@ -28,6 +29,7 @@ struct outcome {
 	int result;
 	enum exit_code failure;
 	bool ran;
+	int unwritten; /* of message_unwritten() */
 	struct error error;
 };
 
@@ -114,6 +116,7 @@ static _Noreturn void work(
 
 	/* Should our parent be killed, nothing would wait for us. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+	message_start();
 	progress_split(&context->progress, &execution->shared->stages[slot], notes_fd);
 	if (context->download)
 		download_after_fork(context->download);
@@ -124,6 +127,7 @@ static _Noreturn void work(
 		outcome->result = stage_make(build, stage, &outcome->error);
 	outcome->failure = context->failure;
 	outcome->ran = stage->cached->ran;
+	outcome->unwritten = message_unwritten();
 	outcome->is_known = true;
 	(void) fflush(NULL);
 	_exit(0);
@@ -225,6 +229,10 @@ static void collect(struct execution *execution, size_t slot)
 			&execution->build->context.progress, &execution->shared->stages[slot]);
 	}
 	progress_table_end(&execution->build->context.progress, &execution->shared->stages[slot]);
+	if (outcome->unwritten) {
+		errno = outcome->unwritten;
+		message_lost();
+	}
 	if (outcome->result < 0) {
 		take_failure(execution, outcome->result, outcome->failure, &outcome->error);
 		/* It is said again, with cures, when they are finished. */
