@@ -18,6 +18,14 @@ static void add_words(struct strv *argv, const char *const *words)
 		xstrv_push(argv, *words);
 }
 
+static int name_full(int r, struct error *error)
+{
+	return r == -ENOSPC || r == -EDQUOT
+		       ? error_line(error, r,
+				 "it is Buildah's storage, or the folder that it wrote to")
+		       : r;
+}
+
 static int run_words(const char *const *words, char **ret_output, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
@@ -25,10 +33,7 @@ static int run_words(const char *const *words, char **ret_output, struct error *
 
 	add_words(&argv, words);
 	r = tool_run(&argv, ret_output, error);
-	return r == -ENOSPC || r == -EDQUOT
-		       ? error_line(error, r,
-				 "it is Buildah's storage, or the folder that it wrote to")
-		       : r;
+	return name_full(r, error);
 }
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -185,8 +190,9 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	start = lseek(buildah->log_fd, 0, SEEK_END);
 	r = run_logged(buildah, &argv, error);
 	if (r > 0)
-		return error_set(error, tool_errno(buildah->log_fd, start),
-			"buildah build -f %s: exit status %d", containerfile, r);
+		return name_full(error_set(error, tool_errno(buildah->log_fd, start),
+					 "buildah build -f %s: exit status %d", containerfile, r),
+			error);
 	if (r < 0)
 		return r;
 	r = fs_read(AT_FDCWD, id_path, 0, &id, NULL);
