@@ -601,7 +601,10 @@ static void put_blacklist(const struct nic *nic, struct hostfiles *files)
 			why.text);
 }
 
-/* If nothing is swapped, the rules of a previous run are still right. */
+/*
+ * If nothing is swapped, the rules of a previous run are still right; and if that was killed in the
+ * middle of its swap, they have the interfaces that went.
+ */
 static void put_rules(const struct nic *nic, struct hostfiles *files)
 {
 	const char *path = nic->inputs.udev_rules;
@@ -609,7 +612,8 @@ static void put_rules(const struct nic *nic, struct hostfiles *files)
 	_cleanup_free_ char *text = NULL;
 	struct error why = { .text = "no memory for udev rules" };
 
-	if (nic->swap.same && hostfiles_is_there(files, path))
+	if ((nic->swap.same || journal_is_pending(files->root_fd)) &&
+		hostfiles_is_there(files, path))
 		return;
 	if (nic_push_all(&modules, &nic->role.driver_modules) < 0 ||
 		push_going(&modules, &nic->swap) < 0 ||

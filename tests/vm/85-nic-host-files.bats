@@ -95,6 +95,7 @@ wait_ready nic 120
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 [ ! -e /etc/modprobe.d/blacklist-ofed-modules.conf ] || fail "the blacklist is still there"
 [ -L /etc/udev/rules.d/77-mlnx-net-names.rules ] || fail "no rule"
+grep -q 'NAME="' /etc/udev/rules.d/77-mlnx-net-names.rules || fail "the rules have lost the interfaces"
 stop_clean nic
 etc_files >/tmp/etc.after
 diff /tmp/etc.before /tmp/etc.after || fail "something is left in /etc"

@@ -361,6 +361,35 @@ static void test_nothing_to_swap(void **state)
 	assert_false(is_there(&bench, RULES));
 }
 
+static void assert_rules(const struct folder *folder, bool has_interface)
+{
+	_cleanup_free_ char *rules = through_link(folder, RULES);
+
+	assert_int_equal(strstr(rules, "NAME=\"ens1f0\"") != NULL, has_interface);
+}
+
+/* The interfaces went with their driver: rules that were made now would not have them. */
+static void test_a_start_after_a_kill_in_the_middle(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+	struct error error;
+
+	bench_open(&bench, *state);
+	act(&bench, nic_host_files_put);
+	assert_rules(*state, true);
+	assert_int_equal(journal_enter(bench.nic.role.root_fd, PHASE_UNLOADING, NULL, &error), 0);
+	assert_int_equal(unlinkat(bench.nic.role.root_fd, "sys/class/net/ens1f0", 0), 0);
+	act(&bench, nic_host_files_clear);
+	act(&bench, nic_host_files_put);
+	assert_rules(*state, true);
+	assert_true(is_there(&bench, BLACKLIST));
+	/* That swap is over: the next one has the interfaces of its own time. */
+	journal_commit(bench.nic.role.root_fd);
+	act(&bench, nic_host_files_clear);
+	act(&bench, nic_host_files_put);
+	assert_rules(*state, false);
+}
+
 /* A previous run had other places. */
 static void test_places_change(void **state)
 {
@@ -461,6 +490,7 @@ int main(void)
 		folder_test(test_a_swap),
 		folder_test(test_a_start_that_fails),
 		folder_test(test_nothing_to_swap),
+		folder_test(test_a_start_after_a_kill_in_the_middle),
 		folder_test(test_places_change),
 		folder_test(test_what_the_stock_container_left),
 		folder_test(test_what_an_administrator_wrote_stays),
