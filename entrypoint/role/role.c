@@ -244,10 +244,19 @@ static void serve(struct role *role)
 	}
 }
 
+/* What a role that was killed said of itself: its daemons have ended, and it serves no more. */
+static void forget_reports(const struct role *role)
+{
+	role_list_remove(role, "daemons"); /* gpu/daemons.c */
+	role_list_remove(role, "report");  /* nic/report.h */
+}
+
 static int run_plan(struct role *role)
 {
 	int r;
 
+	/* Before the first metrics, which read them. */
+	forget_reports(role);
 	log_open(&role->log);
 	variables_report(&role->log);
 	r = plan_start(&role->plan);

@@ -67,6 +67,39 @@ static void a_signal_that_is_for_no_watch_is_no_new_beginning(void **state)
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 }
 
+static void look_at_reports(const struct log *log)
+{
+	bool is_there = fs_exists(log->root_fd, "run/gpu.daemons") ||
+			fs_exists(log->root_fd, "run/gpu.report");
+
+	assert_false(is_there);
+	assert_int_equal(fs_write_atomic(log->root_fd, "looked", "", 0, 0644), 0);
+}
+
+static void end_at_once(struct role *role, unsigned happened, uint64_t *wake_ms)
+{
+	(void) role, (void) happened, (void) wake_ms;
+	assert_int_equal(kill(getpid(), SIGTERM), 0);
+}
+
+/* Metrics are written before the first step. */
+static void what_a_killed_run_said_of_itself_goes_first(void **state)
+{
+	static const struct role_hooks hooks = { .changed = look_at_reports, .look = end_at_once };
+	const struct folder *folder = *state;
+	struct role role = {
+		.name = "gpu", .state_folder = "run", .root_fd = folder->fd, .hooks = &hooks
+	};
+	sigset_t before;
+
+	folder_write_text(folder, "run/gpu.daemons", "nvidia-persistenced 501 up 0 1 -\n");
+	folder_write_text(folder, "run/gpu.report", "mode=precompiled\n");
+	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+	assert_int_equal(role_run(&role, steps, ARRAY_SIZE(steps)), 0);
+	assert_true(fs_exists(folder->fd, "looked"));
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+}
+
 static void a_list_is_read_as_it_was_written(void **state)
 {
 	const struct folder *folder = *state;
@@ -148,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(a_signal_that_is_for_no_watch_is_no_new_beginning),
+		folder_test(what_a_killed_run_said_of_itself_goes_first),
 		folder_test(a_list_is_read_as_it_was_written),
 		folder_test(a_list_that_is_cut_off_is_damaged),
 		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
