@@ -508,6 +508,7 @@ void nic_free(struct nic *nic)
 {
 	free(nic->watch.modules);
 	strv_free(&nic->watch.changed);
+	strv_free(&nic->watch.missing);
 	swap_plan_free(&nic->swap);
 	strv_free(&nic->build.settings);
 	free(nic->build_cache);

@@ -199,6 +199,7 @@ struct nic_watch {
 	} * modules;                     /* that are to be there */
 	size_t count;
 	struct strv changed; /* what was reported of them last */
+	struct strv missing; /* modules that did not come back, and why, until they are loaded */
 	uint64_t settled_ms; /* until then its folder may not be as the kernel reported; 0: it is */
 };
 

@@ -65,7 +65,7 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 	if (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
 		role_list_read(&nic->role, ROLE_PARAMETERS_LIST, &loaded) == -ENOMEM ||
 		swap_plan_going(swap, &lists[NIC_REPORT_UNLOADED]) < 0 ||
-		nic_push_all(&lists[NIC_REPORT_MISSING], &journal.lists[JOURNAL_MISSING]) < 0 ||
+		nic_push_all(&lists[NIC_REPORT_MISSING], &nic->watch.missing) < 0 ||
 		nic_push_all(&lists[NIC_REPORT_UNRESTORED], &journal.lists[JOURNAL_UNRESTORED]) <
 			0 ||
 		nic_push_all(&lists[NIC_REPORT_REPLACED], &nic->watch.changed) < 0)
@@ -125,6 +125,35 @@ static void publish_report(struct nic *nic)
 	log_detail(&nic->role.log, reason, text);
 }
 
+/* Takes out what is there by now, as a person has loaded it. Returns whether anything was. */
+static bool drop_missing(struct nic *nic)
+{
+	struct strv *missing = &nic->watch.missing;
+	size_t before = missing->count;
+
+	for (size_t i = before; i-- > 0;) {
+		char name[64];
+
+		/* "ib_iser: why" */
+		(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(missing->items[i], ":"),
+			missing->items[i]);
+		if (sysmodule_is_live(nic->role.root_fd, name))
+			strv_remove(missing, i);
+	}
+	return missing->count < before;
+}
+
+static void read_missing(struct nic *nic)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	strv_free(&nic->watch.missing);
+	if (journal_read(nic->role.root_fd, &journal, &ignored) == 0)
+		(void) !nic_push_all(&nic->watch.missing, &journal.lists[JOURNAL_MISSING]);
+	(void) drop_missing(nic);
+}
+
 static void check_watched(struct nic *nic)
 {
 	_cleanup_strv_ struct strv changed = { 0 };
@@ -133,6 +162,8 @@ static void check_watched(struct nic *nic)
 	char text[ERROR_TEXT_SIZE];
 	bool is_same;
 
+	if (drop_missing(nic))
+		publish_report(nic);
 	for (size_t i = 0; i < nic->watch.count; i++)
 		if (check_module(nic->role.root_fd, &nic->watch.modules[i], &changed) < 0)
 			return;
@@ -184,6 +215,7 @@ void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 
 	if (!happened) {
 		watch_modules(nic);
+		read_missing(nic);
 		publish_report(nic);
 		return;
 	}

@@ -212,6 +212,36 @@ static void what_is_missing_is_in_the_report(void **state)
 	assert_contains(metrics, "slipway_nic_network_unrestored 2\n");
 }
 
+/* By modprobe on the node: while it serves, and before a start that changes nothing. */
+static void what_was_missing_and_is_loaded_is_missing_no_more(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_nic_ struct nic nic;
+	_cleanup_free_ char *metrics = NULL;
+	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
+	struct error error;
+
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_MISSING], "rpcrdma: no file"), 0);
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_MISSING], "ib_iser: no: file"), 0);
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_MISSING], "ib_srp: no file"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	load(folder, "rpcrdma", 7);
+	serve(&nic, folder);
+	assert_string_equal(nic.role.log.detail,
+		"modules that could not be reloaded: ib_iser: no: file; ib_srp: no file");
+	load(folder, "ib_iser", 5);
+	kernel_reports(&nic);
+	assert_int_equal(nic_report_read(folder->fd, &report), 0);
+	assert_int_equal(report.lists[NIC_REPORT_MISSING].count, 1);
+	assert_string_equal(report.lists[NIC_REPORT_MISSING].items[0], "ib_srp: no file");
+	load(folder, "ib_srp", 6);
+	kernel_reports(&nic);
+	assert_string_equal(nic.role.log.detail, "");
+	metrics = folder_read_text(folder, NIC_STATE_FOLDER "/metrics/nic.prom");
+	assert_contains(metrics, "slipway_nic_modules_missing 0\n");
+}
+
 static void a_report_is_read_as_it_was_written(void **state)
 {
 	const struct folder *folder = *state;
@@ -275,6 +305,7 @@ int main(void)
 		folder_test(a_second_beginning_counts_nothing_twice),
 		folder_test(the_second_look_finds_what_the_first_could_not),
 		folder_test(what_is_missing_is_in_the_report),
+		folder_test(what_was_missing_and_is_loaded_is_missing_no_more),
 		folder_test(a_report_is_read_as_it_was_written),
 		folder_test(status_has_it_while_the_container_runs),
 	};
