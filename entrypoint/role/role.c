@@ -285,6 +285,20 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 	return reason_entry(reason)->exit_code;
 }
 
+static enum reason reason_of_inputs(int code)
+{
+	switch (code) {
+	case -EBUSY:
+		return REASON_ALREADY_RUNNING;
+	case -EINVAL:
+		return REASON_USAGE;
+	case -ENOMEM:
+		return REASON_INTERNAL;
+	default:
+		return REASON_MOUNT_FAILED;
+	}
+}
+
 int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
 	struct error error = { 0 };
@@ -306,7 +320,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		return refuse(role, REASON_USAGE, &error);
 	r = role->read_inputs ? role->read_inputs(role, &error) : 0;
 	if (r < 0)
-		return refuse(role, r == -EBUSY ? REASON_ALREADY_RUNNING : REASON_USAGE, &error);
+		return refuse(role, reason_of_inputs(r), &error);
 	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
 	if (r < 0)
 		return refuse(

@@ -54,8 +54,9 @@ struct role {
 	int root_fd;
 	int lock_fd;
 	/*
-	 * Reads a role's own inputs before anything is touched, or NULL: a failure ends the process
-	 * with REASON_USAGE, or for -EBUSY with REASON_ALREADY_RUNNING.
+	 * Reads a role's own inputs before anything is touched, or NULL: a failure ends the
+	 * process. -EINVAL: REASON_USAGE; -EBUSY: REASON_ALREADY_RUNNING; -ENOMEM: REASON_INTERNAL;
+	 * another: a file or its folder cannot be made, REASON_MOUNT_FAILED.
 	 */
 	int (*read_inputs)(struct role *role, struct error *error);
 	char krel[ROLE_KREL_SIZE];

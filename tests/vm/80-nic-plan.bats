@@ -283,8 +283,12 @@ stop_clean nic
 start nic UNLOAD_STORAGE_MODULES=perhaps
 exits nic 2 30
 termination_message nic
+start nic LOCK_FILE_PATH=/proc/no/lock
+exits nic 19 30
+termination_message nic
 CASE
     )
     [ "$status" -eq 0 ]
     [[ $output == *"USAGE: UNLOAD_STORAGE_MODULES=perhaps: give true"* ]]
+    [[ $output == *"MOUNT_FAILED: the folder of /proc/no/lock cannot be made"* ]]
 }

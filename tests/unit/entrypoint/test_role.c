@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/engine/lock_file.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 
@@ -120,6 +121,30 @@ static void a_list_is_read_as_it_was_written(void **state)
 	assert_false(fs_exists(folder->fd, "run/gpu.parameters"));
 }
 
+static int read_inputs(struct role *role, struct error *error)
+{
+	/* Its folder is a file. */
+	return lock_take(role->root_fd, "file/lock", &role->lock_fd, error);
+}
+
+static void a_lock_of_ones_own_that_cannot_be_made_is_no_usage(void **state)
+{
+	const struct folder *folder = *state;
+	struct role role = {
+		.name = "nic",
+		.state_folder = "run",
+		.root_fd = folder->fd,
+		.read_inputs = read_inputs,
+	};
+	sigset_t before;
+
+	folder_write_text(folder, "file", "");
+	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+	assert_int_equal(role_run(&role, steps, ARRAY_SIZE(steps)),
+		reason_entry(REASON_MOUNT_FAILED)->exit_code);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+}
+
 static void a_list_that_is_cut_off_is_damaged(void **state)
 {
 	const struct folder *folder = *state;
@@ -186,6 +211,7 @@ int main(void)
 		folder_test(a_list_that_is_cut_off_is_damaged),
 		folder_test(what_cannot_be_read_is_named_by_the_step_that_needs_it),
 		folder_test(a_driver_that_stays_is_one_that_is_loaded),
+		folder_test(a_lock_of_ones_own_that_cannot_be_made_is_no_usage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
