@@ -358,12 +358,19 @@ static int clear_flag(struct action *action)
 static const struct step nic_steps[] = {
 	/* The sources that a previous run shows stay until export-sources replaces them; the undo
 	 * detaches them also where this start did not come so far. */
-	{ .name = "clear-stale", .perform = clear_stale, .undo = detach_sources },
+	{ .name = "clear-stale",
+		.perform = clear_stale,
+		.undo_first = nic_report_outcome, /* after every rollback */
+		.undo = detach_sources },
+	/* Rules of a previous run keep the names until "recover" has rolled its swap back. */
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_MS,
-		.undo = nic_report_outcome }, /* after every rollback */
+		.undo_kind = STEP_WORKER,
+		.undo = nic_host_files_undo,
+		.undo_deadline_ms = FILES_MS,
+		.undo_share_ms = SHARE_LATE_MS },
 	/*
 	 * The later steps finish a killed container's swap. If the start does not come to them, the
 	 * undo rolls that swap back: the image's modules go, then what was there before comes.

@@ -55,11 +55,24 @@ static void the_rollback_has_the_most_and_is_never_cut(void **state)
 		assert_true(steps[i].undo_share_ms <= back->undo_share_ms);
 }
 
+/* Also by a start that ends before it comes to its own host files, after the rollback. */
+static void every_start_undoes_the_host_files(void **state)
+{
+	const struct step *clear = step_of("clear-host-files");
+
+	(void) state;
+	assert_true(clear->undo == nic_host_files_undo);
+	assert_true(clear < step_of("recover"));
+	assert_true(step_of("clear-stale")->undo_first == nic_report_outcome);
+	assert_true(step_of("clear-stale") < clear);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_shares_of_all_undos_fit_into_the_grace),
 		cmocka_unit_test(the_rollback_has_the_most_and_is_never_cut),
+		cmocka_unit_test(every_start_undoes_the_host_files),
 	};
 
 	return cmocka_run_group_tests_name("nic_grace", tests, NULL, NULL);
