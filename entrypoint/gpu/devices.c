@@ -463,6 +463,49 @@ int gpu_free_devices(struct action *action)
 	return r < 0 ? r : expect_a_device(action);
 }
 
+/* Was it freed, by this start or one before it, and has no driver? */
+static bool is_left(
+	const struct role *role, const struct strv *freed, const struct pci_function *function)
+{
+	char line[NAME_SIZE], override[NAME_SIZE];
+	size_t length = (size_t) snprintf(line, sizeof(line), "bind %s ", function->address);
+	bool is_freed = false;
+
+	for (size_t i = 0; i < freed->count; i++)
+		is_freed |= strncmp(freed->items[i], line, length) == 0;
+	if (!is_freed || !is_ours(function) || *function->driver)
+		return false;
+	read_override(role->root_fd, function->address, override);
+	return !*override;
+}
+
+void gpu_take_devices(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_free_ struct pci_function *functions = NULL;
+	_cleanup_strv_ struct strv freed = { 0 };
+	int count;
+
+	if (role_list_read(role, FREED_LIST, &freed) < 0)
+		return;
+	count = pci_functions(role->root_fd, &functions);
+	for (int i = 0; i < count; i++) {
+		const struct pci_function *function = &functions[i];
+		/* Not by drivers_probe: vfio-pci was there first, and may have its id. */
+		const char *driver = function->kind == PCI_NVSWITCH ? "nvidia-nvswitch" : "nvidia";
+		int r;
+
+		if (!is_left(role, &freed, function))
+			continue;
+		r = sysfs_put(
+			role->root_fd, function->address, "sys/bus/pci/drivers/%s/bind", driver);
+		if (r < 0)
+			worker_report(action->worker, WORKER_NOTE, 0,
+				"%s has no driver: it could not be bound to %s: %s",
+				function->address, driver, strerror(-r));
+	}
+}
+
 static int load_again(struct action *action, const char *module)
 {
 	const struct role *role = action->role;

@@ -151,6 +151,8 @@ static int load_all(struct action *action)
 
 	gpu_module_list(&gpu->role, false, &list);
 	r = role_load(action, list.names, list.count, list.required);
+	if (r == 0)
+		gpu_take_devices(action);
 	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 

@@ -114,6 +114,12 @@ int gpu_find_device(struct action *action);
 int gpu_check_devices(struct action *action);
 
 /*
+ * In a worker, when the driver is loaded: one that was live already, and stays, does not look for
+ * what became free since. What it does not take is reported.
+ */
+void gpu_take_devices(struct action *action);
+
+/*
  * STEP_WORKER: takes the GPUs and NVSwitches from nouveau, nova_core and nova_drm, whose modules
  * go, and from vfio-pci. REASON_DEVICE_HELD, naming device, driver and processes, when one of them
  * does not let go, or when another driver (pci-stub, say) leaves no device for us: what was parked

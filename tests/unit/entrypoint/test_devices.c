@@ -529,6 +529,45 @@ static void a_driver_in_the_kernel_is_asked_to_let_go(void **state)
 	end(&bench);
 }
 
+#define SECOND "0000:02:00.0"
+#define SWITCH "0000:05:00.0"
+
+/* The driver was live before the devices were freed: the kernel asks none for them. */
+static void a_driver_that_stays_takes_what_was_freed(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "nvidia");
+	function_at(folder, SECOND, "0x10de\n", "0x030000\n", NULL);
+	folder_write_text(folder, PCI "drivers/nvidia-nvswitch/bind", "");
+	/* What nobody freed stays as it is. */
+	gpu_take_devices(&bench.action);
+	folder_write_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=module%20nouveau\n"
+		"item text=bind%20" GPU "%20vfio-pci%20\nend\n");
+	gpu_take_devices(&bench.action);
+	expect_text(folder, PCI "drivers/nvidia/bind", "");
+	folder_write_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=bind%20" SECOND "%20vfio-pci%20vfio-pci\n"
+		"item text=bind%20" SWITCH "%20vfio-pci%20\nend\n");
+	/* Given to another one meanwhile. */
+	folder_write_text(folder, PCI "devices/" SECOND "/driver_override", "vfio-pci\n");
+	gpu_take_devices(&bench.action);
+	expect_text(folder, PCI "drivers/nvidia/bind", "");
+	folder_write_text(folder, PCI "devices/" SECOND "/driver_override", "(null)\n");
+	function_at(folder, SWITCH, "0x10de\n", "0x068000\n", NULL);
+	gpu_take_devices(&bench.action);
+	expect_text(folder, PCI "drivers/nvidia/bind", SECOND);
+	expect_text(folder, PCI "drivers/nvidia-nvswitch/bind", SWITCH);
+	assert_false(was_noted(&bench, "has no driver"));
+	assert_int_equal(unlinkat(folder->fd, PCI "drivers/nvidia-nvswitch/bind", 0), 0);
+	gpu_take_devices(&bench.action);
+	assert_true(was_noted(&bench, SWITCH " has no driver: it could not be bound to"));
+	end(&bench);
+}
+
 static void a_failed_start_gives_the_device_back(void **state)
 {
 	const struct folder *folder = *state;
@@ -584,6 +623,7 @@ int main(void)
 		folder_test(a_kind_that_is_put_in_place_halfway_is_put_there_by_the_next_start),
 		folder_test(a_sidecar_goes_with_the_driver_that_is_loaded),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
+		folder_test(a_driver_that_stays_takes_what_was_freed),
 		folder_test(what_has_to_be_freed_is_seen_at_once),
 		folder_test(a_device_of_another_driver_has_to_be_freed),
 		folder_test(vfio_lets_go_and_its_override_too),
