@@ -534,34 +534,68 @@ static int bind_again(
 		&action->error, r, "%s could not be bound to %s again", address, driver);
 }
 
-int gpu_return_devices(struct action *action)
+/* Driven by nvidia now, ours or the node's own: that driver has it then. */
+static bool is_nvidias(const struct role *role, const char *address)
+{
+	char path[128], driver[NAME_SIZE];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+	sysfs_link_name(role->root_fd, path, driver, sizeof(driver));
+	return strncmp(driver, "nvidia", strlen("nvidia")) == 0;
+}
+
+/* Takes what is given back out of the list. @early: devices only; what fails is tried once more. */
+static int give_back(struct action *action, bool early)
 {
 	const struct role *role = action->role;
+	bool has_nvidia = sysmodule_exists(role->root_fd, "nvidia");
 	_cleanup_strv_ struct strv freed = { 0 };
+	struct error ignored;
 	int first_failure = 0;
+	size_t count;
 
-	/* A driver that stayed has the devices. */
-	if (sysmodule_exists(role->root_fd, "nvidia"))
-		return 0;
 	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;
 	if (role_list_read(role, FREED_LIST, &freed) < 0)
 		return 0;
-	for (size_t i = freed.count; i-- > 0;) {
+	count = freed.count;
+	for (size_t i = count; i-- > 0;) {
 		char words[4][NAME_SIZE] = { "" };
+		bool is_module;
 		int r;
 
 		(void) sscanf(freed.items[i], "%63s %63s %63s %63s", words[0], words[1], words[2],
 			words[3]);
-		r = strcmp(words[0], "module") == 0
-			    ? load_again(action, words[1])
-			    : bind_again(action, words[1], words[2], words[3]);
+		is_module = strcmp(words[0], "module") == 0;
+		/* A driver that stayed keeps its devices, and gets no other beside it. */
+		if (is_module ? early || has_nvidia : is_nvidias(role, words[1]))
+			continue;
+		r = is_module ? load_again(action, words[1])
+			      : bind_again(action, words[1], words[2], words[3]);
+		if (r < 0 && early)
+			continue;
 		if (r < 0)
 			worker_report(action->worker, WORKER_NOTE, 0, "%s", action->error.text);
-		if (r < 0 && r != -ENOENT && !first_failure)
+		if (r == 0 || r == -ENOENT)
+			strv_remove(&freed, i);
+		else if (!first_failure)
 			first_failure = r;
 	}
-	if (first_failure == 0)
+	/* A list that cannot be written keeps what is given back: that is tried once more. */
+	if (!freed.count)
 		role_list_remove(role, FREED_LIST);
-	return action_reason(action, REASON_LOAD_FAILED, first_failure);
+	else if (freed.count < count)
+		(void) !role_list_write(role, FREED_LIST, &freed, &ignored);
+	return first_failure;
+}
+
+int gpu_return_early(struct action *action)
+{
+	(void) give_back(action, true);
+	return 0;
+}
+
+int gpu_return_devices(struct action *action)
+{
+	return action_reason(action, REASON_LOAD_FAILED, give_back(action, false));
 }

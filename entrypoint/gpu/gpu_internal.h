@@ -127,7 +127,12 @@ void gpu_take_devices(struct action *action);
  */
 int gpu_free_devices(struct action *action);
 
-/* STEP_WORKER, its undo: gives them back when the start failed or the operator wants it. */
+/*
+ * STEP_WORKER, its undo: gives them back when the start failed or the operator wants it, but for
+ * those that nvidia drives. The first half is for before the node's own nvidia is loaded again,
+ * which would take each device that has no driver.
+ */
+int gpu_return_early(struct action *action);
 int gpu_return_devices(struct action *action);
 
 /* ---- fast_path.c: is the driver that runs the one that a full start would load? */

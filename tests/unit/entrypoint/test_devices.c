@@ -587,8 +587,20 @@ static void a_failed_start_gives_the_device_back(void **state)
 	end(&bench);
 }
 
+/* As the kernel shows it; NULL: by none. */
+static void drive(const struct folder *folder, const char *address, const char *driver)
+{
+	char path[256], target[256];
+
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/driver", address);
+	(void) snprintf(target, sizeof(target), "../../drivers/%s", driver ? driver : "");
+	(void) unlinkat(folder->fd, path, 0);
+	if (driver)
+		assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
 /*
- * The loaded driver decides: a daemon that did not end makes the stop fail too, but has no device.
+ * What drives the device decides: a daemon that did not end makes the stop fail too, but has none.
  */
 static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
 {
@@ -600,15 +612,44 @@ static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
 	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
 	folder_write_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
 	folder_module(folder, "nvidia", "1\n", NULL);
+	drive(folder, GPU, "nvidia");
 	bench.gpu.role.options.restore_inbox = true;
+	assert_int_equal(gpu_return_early(&bench.action), 0);
 	assert_int_equal(gpu_return_devices(&bench.action), 0);
 	expect_text(folder, PCI "drivers/vfio-pci/bind", "");
 	assert_int_equal(gpu_withdraw_root(&bench.action), 0);
 	expect_text(folder, CONTRACT_FIRMWARE_PATH, CONTRACT_FIRMWARE_PATH_VALUE "\n");
 	assert_int_equal(fs_remove_tree(folder->fd, "sys/module/nvidia"), 0);
+	drive(folder, GPU, NULL);
 	bench.gpu.role.plan.stop_failed = true;
 	assert_int_equal(gpu_return_devices(&bench.action), 0);
 	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	end(&bench);
+}
+
+/* The node's own nvidia is in use, and the start refused; or it is to be loaded again. */
+static void a_device_is_given_back_beside_nvidia_that_does_not_drive_it(void **state)
+{
+	static const char left[] = "slipway-list 1\nitem text=module%20nouveau\nend\n";
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	function_at(folder, "0000:02:00.0", "0x10de\n", "0x030000\n", "nvidia");
+	folder_module(folder, "nvidia", "1\n", NULL);
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	folder_write_text(folder, "run/slipway/gpu.freed", left);
+	assert_int_equal(gpu_free_devices(&bench.action), 0);
+	drive(folder, GPU, NULL);
+	bench.gpu.role.plan.start_failed = true;
+	assert_int_equal(gpu_return_early(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	/* No other driver comes beside it. */
+	expect_text(folder, "run/slipway/gpu.freed", left);
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, "run/slipway/gpu.freed", left);
 	end(&bench);
 }
 
@@ -637,6 +678,7 @@ int main(void)
 		folder_test(a_driver_in_the_kernel_is_asked_to_let_go),
 		folder_test(a_failed_start_gives_the_device_back),
 		folder_test(a_driver_that_stays_keeps_its_devices_and_its_root),
+		folder_test(a_device_is_given_back_beside_nvidia_that_does_not_drive_it),
 	};
 
 	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);
