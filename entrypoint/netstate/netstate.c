@@ -299,6 +299,23 @@ static void report_unsaved(const struct run *run)
 	statefile_keep(records, is_restored);
 }
 
+/*
+ * If no interface has gone since the save, its run was killed, or refused, before the first driver
+ * went: what the node has by now holds. RDMA devices go before interfaces, and get their own back.
+ */
+static void forget_untouched(const struct run *run)
+{
+	static const char *const kinds[] = { UNSAVED_KIND, NETNS_KIND, NULL };
+
+	if (!run_is_of_this_boot(run) || is_pending(run->records) || !links_are_untouched(run))
+		return;
+	run_note(run, "no interface has gone since %s was written: they are left as they are",
+		run->netstate->path);
+	records_forget(run->records, kinds, NULL, NULL);
+	records_forget(run->records, device_kinds, NULL, NULL);
+	records_forget(run->records, link_kinds, NULL, NULL);
+}
+
 static void restore_parts(const struct run *run)
 {
 	struct error part = { 0 };
@@ -342,6 +359,7 @@ int netstate_restore(
 		return r;
 	if (!run_is_of_this_boot(&run))
 		forget_of_boot(&records);
+	forget_untouched(&run);
 	if (is_pending(&records))
 		run_note(&run, "retrying what an earlier start could not restore");
 	report_unsaved(&run);

@@ -893,6 +893,34 @@ static void interfaces_that_never_went_are_known(void **state)
 	assert_string_equal(records.items[0].kind, "boot");
 }
 
+#define JOURNAL "network.journal"
+
+/* Its run was killed before anything went: what a person has changed since holds. */
+static void a_state_of_interfaces_that_never_went_changes_nothing(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_attempt_ struct attempt attempt;
+	struct counts changed, after;
+
+	begin(&attempt, folder, "test_nic");
+	attempt.netstate.path = JOURNAL;
+	configure(netlink);
+	if (netstate_save(&attempt.netstate, &attempt.error) < 0)
+		fail_msg("%s", attempt.error.text);
+	forget(netlink);
+	changed = count_all(netlink);
+	if (netstate_restore(&attempt.netstate, &attempt.result, &attempt.error) < 0)
+		fail_msg("%s", attempt.error.text);
+	after = count_all(netlink);
+	assert_memory_equal(&after, &changed, sizeof(after));
+	assert_int_equal(attempt.result.failures, 0);
+	assert_int_equal(attempt.result.links, 0);
+	assert_false(attempt.result.is_pending);
+	netstate_forget(&attempt.netstate, &attempt.result);
+	assert_false(fs_exists(folder->fd, JOURNAL));
+}
+
 static void a_later_run_adds_what_it_does_not_know(void **state)
 {
 	const struct folder *folder = *state;
@@ -1073,6 +1101,7 @@ int main(void)
 		node_test(a_name_that_no_interface_can_have_is_damage),
 		node_test(vlans_that_no_request_has_room_for_are_refused),
 		node_test(interfaces_that_never_went_are_known),
+		node_test(a_state_of_interfaces_that_never_went_changes_nothing),
 		node_test(a_later_run_adds_what_it_does_not_know),
 		node_test(a_port_comes_back_under_another_label),
 		node_test(a_new_label_is_of_the_port_with_that_number),
