@@ -14,6 +14,7 @@
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
+#include "module/running.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
 #define BUILD_DEADLINE_MS (3600 * 1000)
@@ -62,8 +63,12 @@ static int clear_stale(struct action *action)
 
 static int clear_flags(struct action *action)
 {
-	const struct role *role = action->role;
+	struct role *role = action->role;
 
+	/* A stop that comes before this start's own load. */
+	if (role_has_inserted(role) && sysmodule_is_live(role->root_fd, "nvidia"))
+		role->left_so = "the driver that an earlier run loaded stays loaded: this start "
+				"was stopped before its own load; the next start takes it over";
 	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
 	(void) unlinkat(role->root_fd, CONTRACT_DAEMONS_STATUS, 0);
 	return 0;

@@ -175,6 +175,9 @@ int role_unload_conflicting(struct action *action);
  */
 int role_reload_replaced(struct action *action);
 
+/* Has the role loaded modules, in this run or an earlier one, that it has not unloaded since? */
+bool role_has_inserted(const struct role *role);
+
 /*
  * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
  * not there before us and that nothing else uses by now.

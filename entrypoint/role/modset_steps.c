@@ -353,6 +353,13 @@ static int list_added_dependencies(const struct role *role, struct strv *added, 
 	return r;
 }
 
+bool role_has_inserted(const struct role *role)
+{
+	_cleanup_strv_ struct strv before = { 0 };
+
+	return role_list_read(role, LIST_BEFORE, &before) != -ENOENT;
+}
+
 int role_unload(struct action *action)
 {
 	const struct role *role = action->role;

@@ -10,7 +10,7 @@ setup_file() {
     use_drivers
 }
 
-@test "SIGTERM while waiting for OFED ends the wait at once, also where the start before was killed in it" {
+@test "SIGTERM while waiting for OFED ends the wait at once, also where the start before was killed in it; a driver of an earlier run stays, and the stop says so" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -23,6 +23,20 @@ wait_log gpu 'waiting wait-ofed' 30
 stop gpu
 exits gpu 0 20
 [ ! -s /vm/containers/gpu/now/termination-log ]
+expect_nothing_left
+start gpu
+wait_ready gpu 60
+kill_hard gpu
+wait_exit gpu 10
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_log gpu 'waiting wait-ofed' 30
+stop gpu
+exits gpu 0 20
+container_log_has gpu 'stays loaded: this start was stopped before its own load'
+expect_loaded nvidia
+start gpu
+wait_ready gpu 60
+stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
