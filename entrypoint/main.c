@@ -56,7 +56,7 @@ static const char usage[] =
 	"  GDRCOPY_ENABLED           load gdrdrv if the image has it\n"
 	"  GDS_ENABLED               load nvidia_fs if the image has it\n"
 	"  DISABLE_VGPU_VERSION_CHECK, RHCOS_IMAGE_MISSING\n"
-	"  RESTORE_DRIVER_ON_POD_TERMINATION   nic: load the node's own drivers again on shutdown\n"
+	"  RESTORE_DRIVER_ON_POD_TERMINATION   load the node's own drivers again on shutdown\n"
 	"  UNLOAD_STORAGE_MODULES, UNLOAD_THIRD_PARTY_RDMA_MODULES, ENABLE_NFSRDMA, …\n"
 	"                            nic: what may be unloaded with the old driver (docs/nic.md)\n"
 	"and with other values:\n"
