@@ -11,6 +11,7 @@
 #include "entrypoint/engine/spawn.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/role/securityfs.h"
 #include "module/running.h"
 
 #define SIG_ENFORCE "sys/module/module/parameters/sig_enforce"
@@ -88,9 +89,7 @@ int nodebuild_identify(struct action *action)
 static int refuse_unsigned(struct action *action)
 {
 	const struct role *role = action->role;
-	_cleanup_close_ int security_fd = securityfs_open();
 	_cleanup_free_ char *enforced = NULL;
-	_cleanup_free_ char *lockdown = NULL;
 	struct utsname running;
 	const char *why = NULL;
 
@@ -99,8 +98,7 @@ static int refuse_unsigned(struct action *action)
 		return 0; /* for a kernel that is to be booted */
 	if (fs_read_line(role->root_fd, SIG_ENFORCE, &enforced) == 0 && *enforced == 'Y')
 		why = "module.sig_enforce is on";
-	if (security_fd >= 0 && fs_read_line(security_fd, "lockdown", &lockdown) == 0 &&
-		!strstr(lockdown, "[none]"))
+	if (securityfs_locks_down(role->root_fd))
 		why = "the kernel is locked down, as with Secure Boot";
 	if (!why)
 		return 0;

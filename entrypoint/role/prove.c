@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "common/path.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
+#include "entrypoint/role/securityfs.h"
 #include "module/running.h"
 
 #define NO_CRCS                                                                                    \
@@ -602,24 +602,4 @@ int prove_comes_back(struct action *action, const struct prove_return *question,
 		if (strv_contains(question->names, proving.names.items[i]))
 			r = add_lost(&proving, i, lost);
 	return r;
-}
-
-/* Constants of linux/mount.h, which older distributions lack and newer ones have twice. */
-#define CONFIG_CREATE  6 /* FSCONFIG_CMD_CREATE */
-#define OPEN_CLOEXEC   1 /* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC */
-#define ATTR_READ_ONLY 1 /* MOUNT_ATTR_RDONLY */
-
-int securityfs_open(void)
-{
-#if defined(SYS_fsopen) && defined(SYS_fsconfig) && defined(SYS_fsmount)
-	_cleanup_close_ int context = (int) syscall(SYS_fsopen, "securityfs", OPEN_CLOEXEC);
-	int fd;
-
-	if (context < 0 || syscall(SYS_fsconfig, context, CONFIG_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	fd = (int) syscall(SYS_fsmount, context, OPEN_CLOEXEC, ATTR_READ_ONLY);
-	return fd < 0 ? -errno : fd;
-#else
-	return -ENOSYS;
-#endif
 }

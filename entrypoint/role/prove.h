@@ -82,9 +82,3 @@ struct judgement {
 
 /* 0: go on, @text is the report. Negative: do not, for *ret_reason and @text. */
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text);
-
-/*
- * Opens the kernel's securityfs, which containers do not have below /sys, without mounting it
- * anywhere: fsopen(2), Linux 5.2. Returns a descriptor that the caller closes, or a negative errno.
- */
-int securityfs_open(void) _must_check_;

@@ -23,6 +23,7 @@
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/role/gpu_modules.h"
+#include "entrypoint/role/securityfs.h"
 #include "entrypoint/status/status_internal.h"
 #include "module/elf.h"
 #include "module/kernel_config.h"
@@ -331,6 +332,8 @@ static int forces_signatures(int root_fd, const char *config)
 {
 	_cleanup_free_ char *value = NULL;
 
+	if (securityfs_locks_down(root_fd))
+		return 1;
 	if (fs_read_line(root_fd, "sys/module/module/parameters/sig_enforce", &value) == 0)
 		return *value == 'Y';
 	return config_option(config, "CONFIG_MODULE_SIG_FORCE");

@@ -86,6 +86,8 @@ grep "\"event\":\"proof\"" /run/mellanox/drivers/slipway/nic.events.jsonl
     run_case --append "lockdown=integrity" <<<"$inbox"'
 refute "no securityfs is mounted in a container" test -e /sys/kernel/security/lockdown
 refused nic 21
+/images/nic/rootfs/usr/bin/slipway-init status --json >/tmp/status || true
+grep -q '"signatures_forced":true' /tmp/status || fail "status does not say that signatures are enforced"
 '
     [ "$status" -eq 0 ]
     [[ $output == *"SIGNATURE_REFUSED: "*"(lockdown=integrity)"* ]]

@@ -84,6 +84,22 @@ static void a_kernel_without_modules_is_said_to_be_one(void **state)
 	assert_contains(has, "\"modules\":true,");
 }
 
+static void a_locked_down_kernel_takes_signed_modules_only(void **state)
+{
+	static const char lockdown[] = "sys/kernel/security/lockdown";
+	const struct folder *node = *state;
+	_cleanup_free_ char *without = NULL, *locked = NULL;
+
+	folder_write_text(node, "proc/modules", "");
+	folder_write_text(node, "sys/module/module/parameters/sig_enforce", "N\n");
+	folder_write_text(node, lockdown, "[none] integrity confidentiality\n");
+	without = status_of(node, true, 1);
+	assert_contains(without, "\"signatures_forced\":false");
+	folder_write_text(node, lockdown, "none [integrity] confidentiality\n");
+	locked = status_of(node, true, 1);
+	assert_contains(locked, "\"signatures_forced\":true");
+}
+
 static void the_image_knows_its_kernel(void **state)
 {
 	const struct folder *node = *state;
@@ -681,6 +697,7 @@ int main(void)
 		folder_test(a_real_node_with_another_programs_driver),
 		folder_test(a_node_with_nothing),
 		folder_test(a_kernel_without_modules_is_said_to_be_one),
+		folder_test(a_locked_down_kernel_takes_signed_modules_only),
 		folder_test(the_image_knows_its_kernel),
 		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
 		folder_test(a_driver_root_that_cannot_serve_compute_domains_is_reported),
