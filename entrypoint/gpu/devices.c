@@ -463,7 +463,7 @@ int gpu_free_devices(struct action *action)
 	return r < 0 ? r : expect_a_device(action);
 }
 
-/* Was it freed, by this start or one before it, and has no driver? */
+/* Has it no driver, and was it freed, by this start or one before it? */
 static bool is_left(
 	const struct role *role, const struct strv *freed, const struct pci_function *function)
 {
@@ -471,8 +471,10 @@ static bool is_left(
 	size_t length = (size_t) snprintf(line, sizeof(line), "bind %s ", function->address);
 	bool is_freed = false;
 
+	/* A module that went has left devices that the list does not name. */
 	for (size_t i = 0; i < freed->count; i++)
-		is_freed |= strncmp(freed->items[i], line, length) == 0;
+		is_freed |= strncmp(freed->items[i], line, length) == 0 ||
+			    strncmp(freed->items[i], "module ", strlen("module ")) == 0;
 	if (!is_freed || !is_ours(function) || *function->driver)
 		return false;
 	read_override(role->root_fd, function->address, override);
@@ -517,16 +519,27 @@ static int load_again(struct action *action, const char *module)
 	return loader_load(loader, action->worker, module, &action->reason, &action->error);
 }
 
-/* A driver that has the device by its override is asked by the bus; another gets the address. */
+/*
+ * A driver that has the device by its override is asked by the bus; another gets the address.
+ * -EALREADY: NVIDIA's driver, ours or the node's own, has it.
+ */
 static int bind_again(
 	struct action *action, const char *address, const char *driver, const char *override)
 {
 	const struct role *role = action->role;
+	char path[128], now[NAME_SIZE];
 	int r = 0;
 
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+	sysfs_link_name(role->root_fd, path, now, sizeof(now));
+	if (strncmp(now, "nvidia", strlen("nvidia")) == 0)
+		return -EALREADY;
+	/* A person has given it to another one meanwhile. */
+	if (*now && strcmp(now, driver) != 0)
+		return 0;
 	if (*override)
 		r = sysfs_put(role->root_fd, override, PCI_DEVICES "/%s/driver_override", address);
-	if (r == 0 && strcmp(driver, NO_DRIVER) != 0)
+	if (r == 0 && !*now && strcmp(driver, NO_DRIVER) != 0)
 		r = sysfs_put(role->root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
 	if (r == 0)
 		return 0;
@@ -534,17 +547,7 @@ static int bind_again(
 		&action->error, r, "%s could not be bound to %s again", address, driver);
 }
 
-/* Driven by nvidia now, ours or the node's own: that driver has it then. */
-static bool is_nvidias(const struct role *role, const char *address)
-{
-	char path[128], driver[NAME_SIZE];
-
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
-	sysfs_link_name(role->root_fd, path, driver, sizeof(driver));
-	return strncmp(driver, "nvidia", strlen("nvidia")) == 0;
-}
-
-/* Takes what is given back out of the list. @early: devices only; what fails is tried once more. */
+/* Drops each line that is undone. @early: devices only; failures are left to the second call. */
 static int give_back(struct action *action, bool early)
 {
 	const struct role *role = action->role;
@@ -568,11 +571,11 @@ static int give_back(struct action *action, bool early)
 			words[3]);
 		is_module = strcmp(words[0], "module") == 0;
 		/* A driver that stayed keeps its devices, and gets no other beside it. */
-		if (is_module ? early || has_nvidia : is_nvidias(role, words[1]))
+		if (is_module && (early || has_nvidia))
 			continue;
 		r = is_module ? load_again(action, words[1])
 			      : bind_again(action, words[1], words[2], words[3]);
-		if (r < 0 && early)
+		if (r == -EALREADY || (r < 0 && early))
 			continue;
 		if (r < 0)
 			worker_report(action->worker, WORKER_NOTE, 0, "%s", action->error.text);
@@ -581,7 +584,6 @@ static int give_back(struct action *action, bool early)
 		else if (!first_failure)
 			first_failure = r;
 	}
-	/* A list that cannot be written keeps what is given back: that is tried once more. */
 	if (!freed.count)
 		role_list_remove(role, FREED_LIST);
 	else if (freed.count < count)

@@ -67,8 +67,8 @@ static int clear_flags(struct action *action)
 
 	/* A stop that comes before this start's own load. */
 	if (role_has_inserted(role) && sysmodule_is_live(role->root_fd, "nvidia"))
-		role->left_so = "the driver that an earlier run loaded stays loaded: this start "
-				"was stopped before its own load; the next start takes it over";
+		role->left_so = "the nvidia driver that was loaded before this start stays: it was "
+				"stopped before its own load";
 	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
 	(void) unlinkat(role->root_fd, CONTRACT_DAEMONS_STATUS, 0);
 	return 0;
@@ -284,7 +284,8 @@ static const struct step gpu_steps[] = {
 		.is_done = keeps_or_devices_are_free,
 		.kind = STEP_WORKER,
 		.perform = gpu_free_devices,
-		.deadline_ms = LOAD_DEADLINE_MS }, /* undone with the two above */
+		.deadline_ms =
+			LOAD_DEADLINE_MS }, /* undone with "find-device", "identify-kernel" */
 	{ .name = "unload-conflicting",
 		.is_done = keeps_or_nothing_is_loaded,
 		.kind = STEP_WORKER,

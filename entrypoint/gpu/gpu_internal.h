@@ -115,7 +115,7 @@ int gpu_check_devices(struct action *action);
 
 /*
  * In a worker, when the driver is loaded: one that was live already, and stays, does not look for
- * what became free since. What it does not take is reported.
+ * what became free since. Reports a device that it could not bind.
  */
 void gpu_take_devices(struct action *action);
 

@@ -301,7 +301,7 @@ static void report_unsaved(const struct run *run)
 
 /*
  * If no interface has gone since the save, its run was killed, or refused, before the first driver
- * went: what the node has by now holds. RDMA devices go before interfaces, and get their own back.
+ * went: the node's present state is kept. RDMA devices go before interfaces, and are restored.
  */
 static void forget_untouched(const struct run *run)
 {
@@ -309,7 +309,8 @@ static void forget_untouched(const struct run *run)
 
 	if (!run_is_of_this_boot(run) || is_pending(run->records) || !links_are_untouched(run))
 		return;
-	run_note(run, "no interface has gone since %s was written: they are left as they are",
+	run_note(run,
+		"no interface has gone since %s was written: leaving the interfaces as they are",
 		run->netstate->path);
 	records_forget(run->records, kinds, NULL, NULL);
 	records_forget(run->records, device_kinds, NULL, NULL);

@@ -64,7 +64,7 @@ void netstate_restore_bond_macs(int root_fd, const char *path);
 
 /*
  * Restores what the file says, PFs in parallel; where no interface has gone since it was written,
- * in this boot, only what is of RDMA devices. 0 also when parts failed: @result counts and names
+ * in this boot, only the part of RDMA devices. 0 also when parts failed: @result counts and names
  * them. May be called again after a SIGKILL at any point. The file stays: when devices or
  * interfaces of this boot are absent, or a part failed as a whole, with what is left of it; else
  * until netstate_forget(). -ENOENT: there is none, or it is of another machine. -EBADMSG: it is

@@ -655,10 +655,14 @@ int nic_host_files_undo(struct action *action)
 {
 	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
 	struct hostfiles files = open_files(action->role);
+	/* A rollback that failed: the next start has to know the names. They go with a boot. */
+	bool keep = inputs->ifnames_rule && journal_is_pending(files.root_fd) &&
+		    hostfiles_is_there(&files, inputs->udev_rules);
 
 	(void) hostfiles_undo(&files, inputs->blacklist_file, NULL);
-	(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
-	(void) hostfiles_undo(&files, NULL, NULL);
+	if (!keep)
+		(void) hostfiles_undo(&files, inputs->udev_rules, NULL);
+	(void) hostfiles_undo(&files, NULL, keep ? inputs->udev_rules : NULL);
 	announce_changes(action, &files);
 	return 0;
 }

@@ -216,7 +216,6 @@ static int clear_stale(struct action *action)
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	(void) unlinkat(nic->role.root_fd, NIC_REPORT_PATH, 0);
 	peermem_allow(nic->role.root_fd); /* asked by a container that was killed */
 	return 0;
 }

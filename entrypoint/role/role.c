@@ -244,7 +244,7 @@ static void serve(struct role *role)
 	}
 }
 
-/* What a role that was killed said of itself: its daemons have ended, and it serves no more. */
+/* Removes the reports of a killed run: its daemons have ended, and it serves no more. */
 static void forget_reports(const struct role *role)
 {
 	role_list_remove(role, "daemons"); /* gpu/daemons.c */

@@ -38,5 +38,5 @@ bool securityfs_locks_down(int root_fd)
 		if (fd < 0 || fs_read_line(fd, "lockdown", &levels) < 0)
 			return false;
 	}
-	return !strstr(levels, "[none]");
+	return strchr(levels, '[') && !strstr(levels, "[none]");
 }

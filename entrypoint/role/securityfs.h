@@ -12,7 +12,8 @@
 int securityfs_open(void) _must_check_;
 
 /*
- * Does the kernel take signed modules only since it is locked down (security/lockdown/lockdown.c:
- * the level in force stands in brackets), as with Secure Boot? False also where it does not say.
+ * Does lockdown, as with Secure Boot, make the kernel refuse unsigned modules
+ * (security/lockdown/lockdown.c: the level in force stands in brackets)? False also when it is not
+ * known.
  */
 bool securityfs_locks_down(int root_fd);

@@ -32,7 +32,7 @@ start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_log gpu 'waiting wait-ofed' 30
 stop gpu
 exits gpu 0 20
-container_log_has gpu 'stays loaded: this start was stopped before its own load'
+container_log_has gpu 'that was loaded before this start stays'
 expect_loaded nvidia
 start gpu
 wait_ready gpu 60

@@ -542,13 +542,18 @@ static void a_driver_that_stays_takes_what_was_freed(void **state)
 	gpu_with(folder, "nvidia");
 	function_at(folder, SECOND, "0x10de\n", "0x030000\n", NULL);
 	folder_write_text(folder, PCI "drivers/nvidia-nvswitch/bind", "");
-	/* What nobody freed stays as it is. */
+	/* A device that nobody freed stays as it is. */
 	gpu_take_devices(&bench.action);
 	folder_write_text(folder, "run/slipway/gpu.freed",
-		"slipway-list 1\nitem text=module%20nouveau\n"
-		"item text=bind%20" GPU "%20vfio-pci%20\nend\n");
+		"slipway-list 1\nitem text=bind%20" GPU "%20vfio-pci%20\nend\n");
 	gpu_take_devices(&bench.action);
 	expect_text(folder, PCI "drivers/nvidia/bind", "");
+	/* nouveau had all that it drove. */
+	folder_write_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=module%20nouveau\nend\n");
+	gpu_take_devices(&bench.action);
+	expect_text(folder, PCI "drivers/nvidia/bind", SECOND);
+	folder_write_text(folder, PCI "drivers/nvidia/bind", "");
 	folder_write_text(folder, "run/slipway/gpu.freed",
 		"slipway-list 1\nitem text=bind%20" SECOND "%20vfio-pci%20vfio-pci\n"
 		"item text=bind%20" SWITCH "%20vfio-pci%20\nend\n");
@@ -568,25 +573,6 @@ static void a_driver_that_stays_takes_what_was_freed(void **state)
 	end(&bench);
 }
 
-static void a_failed_start_gives_the_device_back(void **state)
-{
-	const struct folder *folder = *state;
-	struct bench bench;
-
-	begin(&bench, folder);
-	gpu_with(folder, "vfio-pci");
-	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
-	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
-	assert_int_equal(gpu_return_devices(&bench.action), 0);
-	expect_text(folder, PCI "drivers/vfio-pci/bind", ""); /* the start did not fail */
-	bench.gpu.role.plan.start_failed = true;
-	assert_int_equal(gpu_return_devices(&bench.action), 0);
-	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
-	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
-	assert_int_equal(faccessat(folder->fd, "run/slipway/gpu.freed", F_OK, 0), -1);
-	end(&bench);
-}
-
 /* As the kernel shows it; NULL: by none. */
 static void drive(const struct folder *folder, const char *address, const char *driver)
 {
@@ -599,8 +585,37 @@ static void drive(const struct folder *folder, const char *address, const char *
 		assert_int_equal(symlinkat(target, folder->fd, path), 0);
 }
 
+static void a_failed_start_gives_the_device_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", ""); /* the start did not fail */
+	bench.gpu.role.plan.start_failed = true;
+	/* It did not let go, or a person has bound it again. */
+	assert_int_equal(gpu_return_early(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "");
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	end(&bench);
+
+	begin(&bench, folder);
+	bench.gpu.role.plan.start_failed = true;
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	drive(folder, GPU, NULL);
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(faccessat(folder->fd, "run/slipway/gpu.freed", F_OK, 0), -1);
+	end(&bench);
+}
+
 /*
- * What drives the device decides: a daemon that did not end makes the stop fail too, but has none.
+ * Its present driver decides: a daemon that did not end makes the stop fail too, but has none.
  */
 static void a_driver_that_stays_keeps_its_devices_and_its_root(void **state)
 {
@@ -653,6 +668,28 @@ static void a_device_is_given_back_beside_nvidia_that_does_not_drive_it(void **s
 	end(&bench);
 }
 
+/* It was given to another machine since: the driver's override and its device are that one's. */
+static void a_device_that_another_driver_has_by_now_is_left_to_it(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "pci-stub");
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "(null)\n");
+	folder_write_text(folder, PCI "drivers/vfio-pci/bind", "");
+	folder_module(folder, "nvidia", "1\n", NULL);
+	folder_write_text(folder, "run/slipway/gpu.freed",
+		"slipway-list 1\nitem text=bind%20" GPU "%20vfio-pci%20vfio-pci\nend\n");
+	bench.gpu.role.plan.start_failed = true;
+	assert_int_equal(gpu_return_early(&bench.action), 0);
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "");
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "(null)\n");
+	assert_false(fs_exists(folder->fd, "run/slipway/gpu.freed"));
+	end(&bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -679,6 +716,7 @@ int main(void)
 		folder_test(a_failed_start_gives_the_device_back),
 		folder_test(a_driver_that_stays_keeps_its_devices_and_its_root),
 		folder_test(a_device_is_given_back_beside_nvidia_that_does_not_drive_it),
+		folder_test(a_device_that_another_driver_has_by_now_is_left_to_it),
 	};
 
 	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);
