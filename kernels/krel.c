@@ -161,6 +161,22 @@ char *os_release_value(const char *text, const char *key)
 
 /* ---- versions */
 
+/* A part of a version; digits_win as rpmvercmp() has it: 553.97.1.el8 is newer than 553.el8. */
+struct part {
+	const char *at;
+	const char *end;
+};
+
+static char first(const struct part *part)
+{
+	return part->at < part->end ? *part->at : '\0';
+}
+
+static bool begins_with_text(const struct part *part)
+{
+	return part->at < part->end && !isdigit((unsigned char) *part->at);
+}
+
 static int rank(char c)
 {
 	if (c == '~')
@@ -170,40 +186,50 @@ static int rank(char c)
 	return isalpha((unsigned char) c) ? c : (unsigned char) c + 256;
 }
 
-static int compare_text(const char **a, const char **b)
+static int compare_text(struct part *a, struct part *b, bool digits_win)
 {
-	while ((**a && !isdigit((unsigned char) **a)) || (**b && !isdigit((unsigned char) **b))) {
-		int difference = rank(**a) - rank(**b);
+	while (begins_with_text(a) || begins_with_text(b)) {
+		int difference = rank(first(a)) - rank(first(b));
 
+		if (digits_win && isalpha((unsigned char) first(a)) &&
+			isdigit((unsigned char) first(b)))
+			return -1;
+		if (digits_win && isdigit((unsigned char) first(a)) &&
+			isalpha((unsigned char) first(b)))
+			return 1;
 		if (difference)
 			return difference;
-		(*a)++;
-		(*b)++;
+		a->at++;
+		b->at++;
 	}
 	return 0;
 }
 
-static int compare_number(const char **a, const char **b)
+static size_t take_digits(struct part *part)
 {
-	size_t a_digits, b_digits;
-	int difference;
+	const char *begin;
 
-	*a += strspn(*a, "0");
-	*b += strspn(*b, "0");
-	a_digits = strspn(*a, "0123456789");
-	b_digits = strspn(*b, "0123456789");
-	if (a_digits != b_digits)
-		return a_digits < b_digits ? -1 : 1;
-	difference = strncmp(*a, *b, a_digits);
-	*a += a_digits;
-	*b += b_digits;
-	return difference;
+	while (first(part) == '0')
+		part->at++;
+	begin = part->at;
+	while (isdigit((unsigned char) first(part)))
+		part->at++;
+	return (size_t) (part->at - begin);
 }
 
-int version_compare(const char *a, const char *b)
+static int compare_number(struct part *a, struct part *b)
 {
-	while (*a || *b) {
-		int difference = compare_text(&a, &b);
+	size_t a_digits = take_digits(a), b_digits = take_digits(b);
+
+	if (a_digits != b_digits)
+		return a_digits < b_digits ? -1 : 1;
+	return strncmp(a->at - a_digits, b->at - b_digits, a_digits);
+}
+
+static int compare_parts(struct part a, struct part b, bool digits_win)
+{
+	while (a.at < a.end || b.at < b.end) {
+		int difference = compare_text(&a, &b, digits_win);
 
 		if (!difference)
 			difference = compare_number(&a, &b);
@@ -213,6 +239,16 @@ int version_compare(const char *a, const char *b)
 	return 0;
 }
 
+static struct part all_of(const char *text)
+{
+	return (struct part){ text, text + strlen(text) };
+}
+
+int krel_compare(const char *a, const char *b)
+{
+	return compare_parts(all_of(a), all_of(b), true);
+}
+
 const char *version_without_epoch(const char *version)
 {
 	const char *colon = strchr(version, ':');
@@ -220,17 +256,32 @@ const char *version_without_epoch(const char *version)
 	return colon ? colon + 1 : version;
 }
 
-int version_compare_epochs(const char *a, const char *b)
+/* Without the epoch: what is before the last hyphen, and what follows it. */
+static void split(const char *version, struct part parts[2])
+{
+	const struct part all = all_of(version_without_epoch(version));
+	const char *hyphen = strrchr(all.at, '-');
+
+	parts[0] = (struct part){ all.at, hyphen ? hyphen : all.end };
+	parts[1] = (struct part){ hyphen ? hyphen + 1 : all.end, all.end };
+}
+
+int version_compare(const char *a, const char *b, bool is_rpm)
 {
 	long left = strchr(a, ':') ? strtol(a, NULL, 10) : 0;
 	long right = strchr(b, ':') ? strtol(b, NULL, 10) : 0;
+	struct part left_parts[2], right_parts[2];
+	int difference;
 
 	if (left != right)
 		return left < right ? -1 : 1;
-	return version_compare(version_without_epoch(a), version_without_epoch(b));
+	split(a, left_parts);
+	split(b, right_parts);
+	difference = compare_parts(left_parts[0], right_parts[0], is_rpm);
+	return difference ? difference : compare_parts(left_parts[1], right_parts[1], is_rpm);
 }
 
-int version_compare_items(const void *a, const void *b)
+int krel_compare_items(const void *a, const void *b)
 {
-	return version_compare(*(char *const *) a, *(char *const *) b);
+	return krel_compare(*(char *const *) a, *(char *const *) b);
 }

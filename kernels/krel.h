@@ -46,17 +46,17 @@ char *krel_for_arch(const char *krel, const char *uname);
 char *os_release_value(const char *text, const char *key);
 
 /*
- * The order of Debian versions (deb-version(7)), which also orders kernel releases as people do:
- * below, at or above 0 as @a is older than, the same as or newer than @b. Epochs are not read:
- * kernel releases and the versions of one source have none.
+ * Below, at or above 0 as kernel release @a is older than, the same as or newer than @b: by the
+ * order of Debian versions (deb-version(7)), but for what rpmvercmp() decides otherwise, a digit
+ * where the other has a letter: 4.18.0-553.97.1.el8_10 is newer than 4.18.0-553.el8_10.
  */
-int version_compare(const char *a, const char *b);
+int krel_compare(const char *a, const char *b);
 
-/* The same, epochs first: for versions of packages. */
-int version_compare_epochs(const char *a, const char *b);
+/* The order of packages' versions, "<epoch>:<version>-<revision>": that of dpkg, or that of rpm. */
+int version_compare(const char *a, const char *b, bool is_rpm);
 
 /* Returns the version after "<epoch>:", or all of it. Borrowed. */
 const char *version_without_epoch(const char *version);
 
-/* version_compare() for qsort() over an array of char *. */
-int version_compare_items(const void *a, const void *b);
+/* krel_compare() for qsort() over an array of char *. */
+int krel_compare_items(const void *a, const void *b);

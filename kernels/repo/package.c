@@ -204,7 +204,7 @@ static int compare(const void *a, const void *b)
 	int order = strcmp(left->name, right->name);
 
 	if (order == 0)
-		order = version_compare(left->version, right->version);
+		order = version_compare(left->version, right->version, false);
 	if (order == 0)
 		order = strcmp(left->version, right->version);
 	if (order == 0)

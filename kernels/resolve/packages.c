@@ -91,7 +91,7 @@ static bool is_same_build(const struct catalogue *os, const char *a, const char 
 {
 	size_t left, right;
 
-	if (version_compare_epochs(a, b) == 0)
+	if (version_compare(a, b, false) == 0)
 		return true;
 	if (!os->kernel.build_counter)
 		return false;
@@ -173,7 +173,8 @@ static int compare_found(const void *a, const void *b, void *home)
 {
 	const struct found *left = a;
 	const struct found *right = b;
-	int difference = version_compare_epochs(right->package->version, left->package->version);
+	int difference = version_compare(right->package->version, left->package->version,
+		left->index->request->repository->kind == REPOSITORY_RPM_MD);
 
 	if (difference || left->index == right->index)
 		return difference;
@@ -317,8 +318,8 @@ static bool add_word(
 			const struct found *found = &list.items[j];
 
 			if (by_name && !any_version && resolution->anchor &&
-				version_compare_epochs(
-					found->package->version, resolution->anchor->version) != 0)
+				version_compare(found->package->version,
+					resolution->anchor->version, false) != 0)
 				continue;
 			take(resolution, found, purpose);
 			added = true;
@@ -678,8 +679,8 @@ static const struct found *choose(
 	const struct resolution *resolution, const struct found_list *list, bool beside_kernel)
 {
 	for (size_t i = 0; beside_kernel && resolution->anchor && i < list->count; i++)
-		if (version_compare_epochs(
-			    list->items[i].package->version, resolution->anchor->version) == 0)
+		if (version_compare(list->items[i].package->version, resolution->anchor->version,
+			    false) == 0)
 			return &list->items[i];
 	for (size_t i = 0; i < list->count; i++)
 		if (!list->items[i].index->not_automatic ||

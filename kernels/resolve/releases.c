@@ -136,7 +136,7 @@ void resolve_releases(
 	strv_free(&listing.headers);
 	strv_free(&listing.modules);
 	if (krels->count)
-		qsort(krels->items, krels->count, sizeof(*krels->items), version_compare_items);
+		qsort(krels->items, krels->count, sizeof(*krels->items), krel_compare_items);
 	for (size_t i = krels->count; i-- > 1;)
 		if (strcmp(krels->items[i], krels->items[i - 1]) == 0)
 			strv_remove(krels, i);
@@ -178,7 +178,7 @@ static const char *newest_of(const struct strv *krels, const struct catalogue *o
 		if ((length == 0 || (strncmp(krel, series, length) == 0 &&
 					    (krel[length] == '.' || krel[length] == '-'))) &&
 			is_of_flavour(os, krel, flavour) &&
-			(!newest || version_compare(krel, newest) > 0))
+			(!newest || krel_compare(krel, newest) > 0))
 			newest = krel;
 	}
 	return newest;
@@ -217,7 +217,7 @@ const char *resolve_update(const struct strv *krels, const struct catalogue *os,
 	bool rolling = !*os->kernel.series;
 	const char *newest = newest_of(krels, os, krel, rolling ? 0 : series_length(krel), flavour);
 
-	return newest && version_compare(newest, krel) >= 0 ? newest : NULL;
+	return newest && krel_compare(newest, krel) >= 0 ? newest : NULL;
 }
 
 void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
@@ -239,7 +239,7 @@ void resolve_nearest(const struct strv *krels, const struct catalogue *os, const
 			xstrv_push(&series, from->items[i]);
 	if (series.count)
 		from = &series;
-	while (place < from->count && version_compare(from->items[place], krel) < 0)
+	while (place < from->count && krel_compare(from->items[place], krel) < 0)
 		place++;
 	for (size_t i = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;
 		i < from->count && i < place + NEAREST_EACH_SIDE; i++)

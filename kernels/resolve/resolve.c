@@ -441,7 +441,7 @@ static void finish(struct query *query)
 	}
 	if (compilers->count)
 		qsort(compilers->items, compilers->count, sizeof(*compilers->items),
-			version_compare_items);
+			krel_compare_items);
 }
 
 int resolve(const struct resolve_places *places, const struct resolve_request *request,

@@ -9,16 +9,43 @@
 static void versions_are_ordered_as_dpkg_orders_them(void **state)
 {
 	(void) state;
-	assert_true(version_compare("6.1.0-9-amd64", "6.1.0-56-amd64") < 0);
-	assert_true(version_compare("6.12.107+deb12", "6.1.0-56") > 0);
-	assert_true(version_compare("1.0~rc1", "1.0") < 0);
-	assert_true(version_compare("1.0", "1.0+b1") < 0);
-	assert_true(version_compare("1.0a", "1.0+") < 0);
-	assert_true(version_compare("1.00", "1.0") == 0);
-	assert_true(version_compare("", "~") > 0);
-	assert_true(version_compare("99999999999999999999", "100000000000000000000") < 0);
-	assert_true(version_compare_epochs("1:1.0", "2.0") > 0);
-	assert_true(version_compare_epochs("0:1.0", "1.0") == 0);
+	assert_true(version_compare("1.0~rc1", "1.0", false) < 0);
+	assert_true(version_compare("1.0", "1.0+b1", false) < 0);
+	assert_true(version_compare("1.0a", "1.0+", false) < 0);
+	assert_true(version_compare("1.00", "1.0", false) == 0);
+	assert_true(version_compare("", "~", false) > 0);
+	assert_true(version_compare("99999999999999999999", "100000000000000000000", false) < 0);
+	assert_true(version_compare("1:1.0", "2.0", false) > 0);
+	assert_true(version_compare("0:1.0", "1.0", false) == 0);
+	assert_true(version_compare("1.0+dfsg-1", "1.0-2", false) > 0);
+	assert_true(version_compare("1.0a-1", "1.0-2", false) > 0);
+	assert_true(version_compare("1.0-2", "1.0-10", false) < 0);
+	assert_true(version_compare("1.0.dfsg-1", "1.0.1-1", false) > 0);
+}
+
+static void versions_are_ordered_as_rpm_orders_them(void **state)
+{
+	(void) state;
+	assert_true(version_compare("4.18.0-553.el8_10", "4.18.0-553.97.1.el8_10", true) < 0);
+	assert_true(version_compare("8.5.0-28.1.el8", "8.5.0-28.el8", true) > 0);
+	assert_true(version_compare("1.0a-1.el8", "1.0.1-1.el8", true) < 0);
+	assert_true(version_compare("1:1.0-1.el8", "2.0-1.el8", true) > 0);
+	assert_true(version_compare("2.0~rc1-1", "2.0-1", true) < 0);
+}
+
+static void releases_are_ordered_as_people_order_them(void **state)
+{
+	static const char *const ascending[] = { "4.18.0-348.el8.x86_64",
+		"4.18.0-553.el8_10.x86_64", "4.18.0-553.5.1.el8_10.x86_64",
+		"4.18.0-553.97.1.el8_10.x86_64", "5.14.0-362.8.1.el9_3.x86_64",
+		"5.15.0-300.163.18.el9uek.x86_64", "5.15.0-300.163.18.1.el9uek.x86_64",
+		"6.1.0-9-amd64", "6.1.0-56-amd64", "6.12~rc1-amd64", "6.12.107+deb12-amd64" };
+
+	(void) state;
+	for (size_t i = 1; i < ARRAY_SIZE(ascending); i++) {
+		assert_true(krel_compare(ascending[i - 1], ascending[i]) < 0);
+		assert_true(krel_compare(ascending[i], ascending[i - 1]) > 0);
+	}
 }
 
 static void upstream_versions_lose_epoch_and_revision(void **state)
@@ -76,6 +103,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_are_ordered_as_dpkg_orders_them),
+		cmocka_unit_test(versions_are_ordered_as_rpm_orders_them),
+		cmocka_unit_test(releases_are_ordered_as_people_order_them),
 		cmocka_unit_test(upstream_versions_lose_epoch_and_revision),
 		cmocka_unit_test(relations_are_read_one_by_one),
 		cmocka_unit_test(compilers_are_told_by_their_names),

@@ -498,7 +498,7 @@ static void releases_are_listed(void **state)
 		"6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.1.0-57-cloud-amd64 "
 		"6.12.107+deb12-amd64");
 	assert_releases(&rocky, rocky_lists, 1,
-		"5.14.0-362.el9.x86_64 " EL ".x86_64 " EL ".x86_64+64k " EL ".x86_64+debug");
+		"5.14.0-362.el9.x86_64 " EL ".x86_64 " EL ".x86_64+debug " EL ".x86_64+64k");
 	assert_releases(&sles, sles_lists, 1,
 		"5.14.21-150500.33.1-azure 5.14.21-150500.55.7-default " SLE "-default");
 }
