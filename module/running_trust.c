@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/fs.h"
+#include "module/proof_internal.h"
 
 #define KEYRING_READ  11 /* KEYCTL_READ of linux/keyctl.h */
 #define KEYRING_LIMIT 1024
@@ -97,14 +98,21 @@ static bool is_member(const struct members *members, enum standing standing, int
 	return false;
 }
 
-/* A description is no proof: any process may add a key of any name to a keyring of its own. */
-static int push_key(struct running *running, const struct key *key, const struct members *members)
+/*
+ * A description is no proof: any process may add a key of any name to a keyring of its own. A key
+ * is revoked by a key object of its own in .blacklist, of the same description
+ * (certs/blacklist.c: add_key_to_revocation_list()).
+ */
+static int push_key(struct running *running, const struct key *key, const struct members *members,
+	const struct strv *revoked)
 {
 	int32_t serial = (int32_t) key->serial;
 	struct strv *keys = NULL;
 
-	if (is_member(members, REVOKED, serial))
-		return 0;
+	for (size_t i = 0; i < revoked->count; i++)
+		if (strlen(revoked->items[i]) == (size_t) key->length &&
+			strncmp(revoked->items[i], key->text, (size_t) key->length) == 0)
+			return 0;
 	if (is_member(members, TRUSTED, serial))
 		keys = &running->keys;
 	else if (is_member(members, PERHAPS, serial) || members->hidden)
@@ -118,6 +126,7 @@ static int read_keys(struct running *running)
 	_cleanup_free_ struct members *members = calloc(1, sizeof(*members));
 	_cleanup_free_ char *text = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_strv_ struct strv revoked = { 0 };
 
 	if (!members)
 		return -ENOMEM;
@@ -139,7 +148,16 @@ static int read_keys(struct running *running)
 	for (size_t i = 0; i < lines.count; i++) {
 		struct key key = parse_key(lines.items[i]);
 
-		if (strcmp(key.type, "asymmetri") == 0 && push_key(running, &key, members) < 0)
+		if (strcmp(key.type, "asymmetri") == 0 &&
+			is_member(members, REVOKED, (int32_t) key.serial) &&
+			strv_pushf(&revoked, "%.*s", key.length, key.text) < 0)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < lines.count; i++) {
+		struct key key = parse_key(lines.items[i]);
+
+		if (strcmp(key.type, "asymmetri") == 0 &&
+			push_key(running, &key, members, &revoked) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -213,10 +231,15 @@ static void judge_trust(struct running *running)
 	}
 }
 
-/* "module_blacklist=a,b" of the command line: the kernel refuses these by name. */
+/*
+ * "module_blacklist=a,b" of the command line: the kernel refuses these by name, as it is written
+ * (kernel/module/main.c: blacklisted()). The parameter's own name may have a hyphen, its value
+ * quotes, and the last one counts (kernel/params.c).
+ */
 static int read_blacklist(struct running *running)
 {
 	static const char key[] = "module_blacklist=";
+	const size_t length = sizeof(key) - 1;
 	_cleanup_free_ char *line = NULL;
 	char *rest;
 	char *word;
@@ -224,13 +247,17 @@ static int read_blacklist(struct running *running)
 	if (fs_read_line(running->root_fd, "proc/cmdline", &line) < 0)
 		return 0;
 	rest = line;
-	while ((word = strsep(&rest, " ")))
-		if (strncmp(word, key, sizeof(key) - 1) == 0 &&
-			strv_split(&running->blacklist, word + sizeof(key) - 1, ",") < 0)
+	while ((word = strsep(&rest, " "))) {
+		word += *word == '"';
+		if (strlen(word) < length || !proof_same_chars(key, word, length))
+			continue;
+		word += length;
+		word += *word == '"';
+		word[strcspn(word, "\"")] = '\0';
+		strv_free(&running->blacklist);
+		if (strv_split(&running->blacklist, word, ",") < 0)
 			return -ENOMEM;
-	for (size_t i = 0; i < running->blacklist.count; i++)
-		for (char *c = running->blacklist.items[i]; (c = strchr(c, '-'));)
-			*c = '_';
+	}
 	running->kernel.blacklist = &running->blacklist;
 	return 0;
 }

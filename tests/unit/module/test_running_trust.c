@@ -23,9 +23,11 @@ static const char key_list[] =
 	"00000001 I------     1 perm 1f030000     0     0 asymmetri Ours: aaaa: X509.rsa aaaa []\n"
 	"00000002 I------     1 perm 1f030000     0     0 asymmetri Vendor: bbbb: X509.rsa bbbb []\n"
 	"00000003 I------     1 perm 1f030000     0     0 asymmetri Gone: cccc: X509.rsa cccc []\n"
-	"00000004 I------     1 perm 1f030000     0     0 asymmetri User: dddd: X509.rsa dddd []\n";
+	"00000004 I------     1 perm 1f030000     0     0 asymmetri User: dddd: X509.rsa dddd []\n"
+	"00000005 I------     1 perm 1f030000     0     0 asymmetri Gone: cccc: X509.rsa cccc []\n";
 
-/* Key 3 was trusted and is revoked; 4 is in a user's keyring. */
+/* Key 3 was trusted and is revoked by 5, another object of the same key; 4 is in a user's keyring.
+ */
 static int read_keyring(int32_t keyring, int32_t *ret, size_t count)
 {
 	assert_true(count >= 2);
@@ -38,7 +40,7 @@ static int read_keyring(int32_t keyring, int32_t *ret, size_t count)
 		ret[0] = 2;
 		return 1;
 	case 0xc:
-		ret[0] = 3;
+		ret[0] = 5;
 		return 1;
 	default:
 		fail_msg("keyring %d should not be asked for", (int) keyring);
@@ -164,7 +166,7 @@ static void only_keyrings_for_modules_count(void **state)
 	running = node_folder_run(&node);
 	trust = &running_kernel(running)->trust;
 	assert_int_equal(trust->keys->count, 0);
-	assert_int_equal(trust->maybe_keys->count, 4);
+	assert_int_equal(trust->maybe_keys->count, 5);
 	running_close(&running);
 }
 
