@@ -251,7 +251,7 @@ void link_set_flags(const struct links_restore *restore, const struct restored_l
  * Kernels and drivers that want an interface to be down for it answer EBUSY. It goes up again with
  * its other flags, later.
  */
-static int change_also_down(struct links_restore *restore, const struct link *now, uint16_t type,
+static int change_also_down(struct links_restore *restore, struct link *now, uint16_t type,
 	const void *data, size_t size, struct error *error)
 {
 	for (bool is_down = false;; is_down = true) {
@@ -266,6 +266,7 @@ static int change_also_down(struct links_restore *restore, const struct link *no
 		r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 		if (r < 0)
 			return r;
+		now->flags &= ~(unsigned) IFF_UP;
 	}
 }
 

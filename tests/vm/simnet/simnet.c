@@ -13,7 +13,9 @@
  * the test VM only; the images that have it are test images.
  */
 #include <linux/etherdevice.h>
+#include <linux/if_bridge.h>
 #include <linux/module.h>
+#include <linux/rtnetlink.h>
 
 #include "netdevsim.h"
 
@@ -43,6 +45,14 @@ static struct settings *settings_of(struct devlink *devlink)
 	struct nsim_dev *nsim_dev = devlink_priv(devlink);
 
 	return &settings[min_t(u32, nsim_dev->nsim_bus_dev->dev.id, MAX_DEVICES - 1)];
+}
+
+/* mlx5_core answers so for its eswitch, in the same dump as a bridge for its port. */
+int simnet_bridge_getlink(struct sk_buff *skb, u32 portid, u32 seq, struct net_device *dev,
+	u32 filter_mask, int nlflags)
+{
+	return ndo_dflt_bridge_getlink(
+		skb, portid, seq, dev, BRIDGE_MODE_VEB, 0, 0, nlflags, filter_mask, NULL);
 }
 
 int simnet_inline_get(struct devlink *devlink, u8 *mode)

@@ -31,6 +31,8 @@ int simnet_new_device(unsigned int id, unsigned int port_count);
 int nsim_module_init(void);
 void simnet_set_address(struct netdevsim *ns);
 void simnet_set_switch_id(struct nsim_dev *nsim_dev);
+int simnet_bridge_getlink(struct sk_buff *skb, u32 portid, u32 seq, struct net_device *dev,
+	u32 filter_mask, int nlflags);
 
 int simnet_inline_get(struct devlink *devlink, u8 *mode);
 int simnet_inline_set(struct devlink *devlink, u8 mode, struct netlink_ext_ack *extack);
@@ -60,6 +62,9 @@ int simnet_address_get(
 	struct devlink_port *port, u8 *address, int *size, struct netlink_ext_ack *extack);
 int simnet_address_set(
 	struct devlink_port *port, const u8 *address, int size, struct netlink_ext_ack *extack);
+
+/* In its struct net_device_ops. */
+#define SIMNET_NETDEV_OPS .ndo_bridge_getlink = simnet_bridge_getlink,
 
 /* In netdevsim's struct devlink_ops. */
 #define SIMNET_DEVLINK_OPS                                                                         \
