@@ -197,13 +197,28 @@ static int provide(struct action *action, uint32_t crc)
 	return peermem_file_crc(action->role) == crc ? 1 : refuse_other(action, crc);
 }
 
+/* An image that was built without --ofed has none. */
+static int refuse_missing(struct action *action)
+{
+	const struct role *role = action->role;
+	char path[PATH_MAX];
+	int r = peermem_path(role, path, sizeof(path));
+
+	if (r == 0)
+		return 0;
+	return action_fail(action, REASON_PEERMEM_OTHER_OFED, r,
+		"the image has no nvidia-peermem for %s: build it with slipway build --ofed <the "
+		"OFED of the NIC image>, or leave %s unset",
+		role->krel, CONTRACT_ENV_RDMA);
+}
+
 int peermem_prepare(struct action *action)
 {
 	bool proven;
 	uint32_t crc = peermem_wanted_crc(action->role, &proven);
 	int r = crc ? provide(action, crc) : 0;
 
-	return r < 0 ? r : 0;
+	return r < 0 ? r : refuse_missing(action);
 }
 
 /* Those that the GPU role has checked or gone back to; in another's container those in /drivers. */
@@ -237,10 +252,8 @@ static int insert(struct action *action)
 	int r = peermem_path(role, path, sizeof(path));
 
 	if (r < 0)
-		return action_fail(action, REASON_PEERMEM_OTHER_OFED, r,
-			"the image has no nvidia-peermem for %s: build it with slipway build "
-			"--ofed <the OFED of the NIC image>, or leave %s unset",
-			role->krel, CONTRACT_ENV_RDMA);
+		return action_fail(
+			action, REASON_INTERNAL, r, "%s: %s", PEERMEM_MODULE, strerror(-r));
 	r = read_options(role, &words, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_BAD_PARAMETER, r);
@@ -295,8 +308,11 @@ int peermem_load(struct action *action)
 		return r;
 	crc = peermem_wanted_crc(role, &proven);
 	r = crc ? provide(action, crc) : 0;
-	if (r == 0 && crc && proven)
-		return refuse_other(action, crc);
+	if (r == 0) {
+		r = refuse_missing(action);
+		if (r == 0 && crc && proven)
+			r = refuse_other(action, crc);
+	}
 	if (r < 0)
 		return r;
 	if (!peermem_is_bound(role))

@@ -118,6 +118,20 @@ static void a_variant_that_cannot_be_read_is_an_error(void **state)
 	assert_contains(action.error.text, OURS);
 }
 
+static void an_image_without_it_says_how_to_build_one(void **state)
+{
+	struct action action = { 0 };
+	struct role role;
+
+	(void) role_of(*state, &role);
+	action.role = &role;
+	assert_int_equal(peermem_prepare(&action), -ENOENT);
+	assert_int_equal(action.reason, REASON_PEERMEM_OTHER_OFED);
+	assert_contains(action.error.text, "slipway build --ofed");
+	copy_fixture(*state, "peer.ko", OURS);
+	assert_int_equal(peermem_prepare(&action), 0);
+}
+
 static void load(const struct folder *folder, const char *name, unsigned char id)
 {
 	const unsigned char note[] = { 4, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, id };
@@ -344,6 +358,7 @@ int main(void)
 		folder_test(what_fits_already_stays),
 		folder_test(the_variant_with_the_crc_takes_its_place),
 		folder_test(a_variant_that_cannot_be_read_is_an_error),
+		folder_test(an_image_without_it_says_how_to_build_one),
 		folder_test(the_fingerprint_has_the_crc_before_any_list),
 		folder_test(the_hosts_list_is_the_hosts),
 		folder_test(ofed_is_up_with_flag_and_exporter),
