@@ -588,7 +588,11 @@ void gpu_daemons_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (lacking)
 		(void) snprintf(text, sizeof(text), "%s does not run", lacking->name);
 	log_event(&role->log, lacking ? "daemons not ready" : "daemons ready", "", 0, reason, text);
-	log_detail(&role->log, reason, text);
+	if (lacking)
+		log_detail(&role->log, reason, text);
+	else
+		log_detail(&role->log, gpu->peermem.reason,
+			gpu->peermem.reason ? gpu->peermem.reported : "");
 	if (gpu_daemons_report(&action) < 0)
 		role_note(role, "%s", action.error.text);
 }

@@ -45,7 +45,7 @@ struct peermem_state {
 	/* The exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
 	char reported[160];  /* what was logged last to be missing */
-	bool detailed;       /* the status file's detail is ours */
+	enum reason reason;  /* of it; REASON_NONE: nothing is wrong */
 	uint64_t missing_us; /* CLOCK_REALTIME of the last look that found something missing */
 	bool in_use;         /* its release was requested and is refused: the answer is written */
 	bool present;     /* it was there when last looked at, and not unloaded from here since */

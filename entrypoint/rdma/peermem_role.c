@@ -107,9 +107,11 @@ static void report(struct role *role, enum reason reason, const char *text)
 	(void) snprintf(state->reported, sizeof(state->reported), "%s", text);
 	if (*text)
 		log_event(&role->log, "note", "", 0, reason, text);
-	if (reason != REASON_NONE || state->detailed)
+	/* A daemon that does not run is the GPU role's to report (gpu/daemons.c). */
+	if ((reason != REASON_NONE || state->reason != REASON_NONE) &&
+		role->log.reason != REASON_DAEMON_FAILED)
 		log_detail(&role->log, reason, text);
-	state->detailed = reason != REASON_NONE;
+	state->reason = reason;
 }
 
 /*
