@@ -444,7 +444,9 @@ static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= again_ms(daemon))
 		start_daemon(supervisor, daemon);
 	if (daemon->state == DAEMON_STARTING) {
-		bool settles = daemon->pid || (daemon->forks && !daemon->program);
+		/* A command that runs once is done when it ends, and not before. */
+		bool settles =
+			!daemon->once && (daemon->pid || (daemon->forks && !daemon->program));
 		bool settles_first = settles && daemon->settle_ms < daemon->start_ms;
 
 		return daemon->since_ms + (settles_first ? daemon->settle_ms : daemon->start_ms);

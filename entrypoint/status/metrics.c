@@ -115,8 +115,12 @@ static void print_driver(FILE *file, int root_fd)
 static void print_daemons(FILE *file, int root_fd)
 {
 	struct daemon_line lines[DAEMON_LINES];
-	size_t count = daemon_lines_read(root_fd, lines);
+	size_t count = 0;
 
+	/* A command that has done its work is no daemon that is down. */
+	for (size_t i = 0, all = daemon_lines_read(root_fd, lines); i < all; i++)
+		if (strcmp(lines[i].state, "done") != 0)
+			lines[count++] = lines[i];
 	for (size_t i = 0; i < count; i++)
 		put(file, "slipway_daemon_up",
 			i ? NULL : "Whether a daemon that the role supervises is up.", 0,

@@ -135,6 +135,17 @@ static void print_ignored_parameters(int root_fd, struct json *json, struct find
 			refused.items[0]);
 }
 
+/* NVIDIA's params has texts in quotation marks. */
+static void unquote(char *text)
+{
+	size_t length = strlen(text);
+
+	if (length < 2 || *text != '"' || text[length - 1] != '"')
+		return;
+	text[length - 1] = '\0';
+	memmove(text, text + 1, length - 1);
+}
+
 void status_driver(int root_fd, struct json *json, struct findings *findings)
 {
 	/* Parameters that change what containers can do with the GPU. */
@@ -149,6 +160,7 @@ void status_driver(int root_fd, struct json *json, struct findings *findings)
 	user_space_version(root_fd, user_space);
 	procfs_value(root_fd, PROCFS_NVIDIA "/params", "CoherentGPUMemoryMode", coherent,
 		sizeof(coherent));
+	unquote(coherent);
 	json_write_open(json, "driver", '{');
 	json_write_boolean(json, "loaded", loaded);
 	json_write_text_or_null(json, "version", version.text);

@@ -49,6 +49,7 @@ static void a_real_node_with_another_programs_driver(void **state)
 			      "\"channel_count\":2048,\"create_channel0\":0,\"channel_nodes\":0,"
 			      "\"management_minor\":4323,\"daemons\":[]");
 	assert_contains(json, "\"port\":50000,\"listening\":false");
+	assert_contains(json, "\"CoherentGPUMemoryMode\":null");
 	assert_contains(json, "\"findings\":[]");
 	assert_contains(json, "\"kind\":\"none\",\"management\":\"off\"");
 }
@@ -659,6 +660,7 @@ static void metrics_have_what_the_log_knows(void **state)
 
 	put_real_node(node);
 	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
+		"nvidia-smi 0 done 0 1795300000 -\n"
 		"nvidia-persistenced 501 up 2 1795300000 signal:9\n");
 	log_prepare(&log, node->fd, "gpu", GPU_STATE_FOLDER);
 	log.changed = metrics_changed;
@@ -673,6 +675,8 @@ static void metrics_have_what_the_log_knows(void **state)
 	assert_contains(text, "slipway_driver_info{version=\"580.159.04\",open=\"true\"} 1\n");
 	assert_contains(text, "slipway_daemon_up{daemon=\"nvidia-persistenced\"} 1\n");
 	assert_contains(text, "slipway_daemon_restarts_total{daemon=\"nvidia-persistenced\"} 2\n");
+	assert_contains(text, "# HELP slipway_daemon_up ");
+	assert_null(strstr(text, "nvidia-smi"));
 	assert_null(strstr(text, "slipway_role_start_duration_seconds"));
 
 	log_detail(&log, REASON_NONE, "");

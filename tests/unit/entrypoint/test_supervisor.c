@@ -344,6 +344,23 @@ static void a_command_runs_once(void **state)
 	assert_string_equal(count, "ran\n");
 }
 
+/* It does not settle: there is nothing to look at before it ends. */
+static void a_command_that_runs_is_left_alone(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *command = add(scene, "a", "sleep 60");
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t wake_ms = EVENTS_NEVER;
+	struct error error;
+
+	command->once = true;
+	command->settle_ms = 0;
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
+	supervisor_look(&scene->supervisor, &wake_ms);
+	assert_int_equal(command->state, DAEMON_STARTING);
+	assert_true(wake_ms >= now_ms + command->start_ms);
+}
+
 static void a_command_that_fails_and_is_not_needed_is_not_repeated(void **state)
 {
 	struct scene *scene = *state;
@@ -495,6 +512,7 @@ int main(void)
 		scene_test(one_of_another_container_is_named_and_not_doubled),
 		scene_test(an_alarm_ends_one_wait_and_is_no_deadline),
 		scene_test(a_command_runs_once),
+		scene_test(a_command_that_runs_is_left_alone),
 		scene_test(a_command_that_fails_and_is_not_needed_is_not_repeated),
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),
