@@ -39,6 +39,8 @@ static int check(void *target, struct error *error)
 	const struct verb *verb = target;
 	const struct build_options *options = &verb->options;
 
+	if (options->output && strcmp(options->output, "-") == 0)
+		return error_set(error, -EINVAL, "--output -: a bundle is a file: give its name");
 	if (verb->krels.count > 1 && options->kernel_from.count)
 		return error_set(error, -EINVAL, "--kernel-from can only be used with one kernel");
 	if (options->kernel_module_type && strcmp(options->sources[DRIVER_NVIDIA], "debian") != 0 &&

@@ -165,7 +165,7 @@ static void remove_image(const struct verb *verb, const char *name)
 /* Removing an output also removes the image in the local storage that it stands for. */
 static int prune(const struct verb *verb, const struct cache_entries *entries, struct error *error)
 {
-	_cleanup_strv_ struct strv kept_images = { 0 }; /* that an output which stays stands for */
+	_cleanup_strv_ struct strv known_images = { 0 }; /* of outputs that stay, or were named */
 	_cleanup_strv_ struct strv names = { 0 };
 	uint64_t left_bytes = 0, removed_bytes = 0;
 	json_object *object;
@@ -185,7 +185,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 		if (r == 0) {
 			in_use += to_go;
 			if (entry->kind == CACHE_OUTPUT && entry->name)
-				xstrv_push(&kept_images, entry->name);
+				xstrv_push(&known_images, entry->name);
 			continue;
 		}
 		removed++;
@@ -193,8 +193,10 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 		left_bytes -= entry->size_bytes;
 		print_removed(verb, entry);
 		if (entry->kind == CACHE_OUTPUT && entry->name && !entry->has_driver &&
-			strncmp(entry->name, IMAGE_LOCAL, strlen(IMAGE_LOCAL)) == 0)
+			strncmp(entry->name, IMAGE_LOCAL, strlen(IMAGE_LOCAL)) == 0) {
 			remove_image(verb, entry->name);
+			xstrv_push(&known_images, entry->name); /* --dry-run leaves it */
+		}
 	}
 	/*
 	 * Images of outputs that went without them: with the cache's folder, or by hand. Another
@@ -203,7 +205,7 @@ static int prune(const struct verb *verb, const struct cache_entries *entries, s
 	if (verb->all && !entries->is_shared)
 		(void) !buildah_image_names(IMAGE_LOCAL, &names);
 	for (size_t i = 0; i < names.count; i++)
-		if (!strv_contains(&kept_images, names.items[i]))
+		if (!strv_contains(&known_images, names.items[i]))
 			remove_image(verb, names.items[i]);
 	if (verb->options.json) {
 		object = json_object_new_object();

@@ -2,7 +2,6 @@
 #include "cli/commands.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/image/output_place.h"
 #include "cli/index/index.h"
@@ -92,17 +91,6 @@ static int make_index(struct verb *verb, struct error *error)
 
 	if (r < 0)
 		return context_fail(context, EXIT_CODE_OUTPUT, r);
-	for (size_t i = 0; i < verb->names.count; i++) {
-		const char *name = verb->names.items[i];
-		struct stat from, to;
-
-		if (stat(name, &from) == 0 && stat(index->output, &to) == 0 &&
-			from.st_dev == to.st_dev && from.st_ino == to.st_ino)
-			return context_fail(context, EXIT_CODE_USAGE,
-				error_set(error, -EINVAL,
-					"--output %s: it is one of the images: give another file",
-					index->output));
-	}
 	progress_begin(&context->progress, "index");
 	index->context = context;
 	r = index_open(index, &verb->names, error);

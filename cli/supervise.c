@@ -227,7 +227,8 @@ int supervise_in_cache(struct context *context, const struct common_options *opt
 	if (r == 0)
 		r = cache_start_run(&context->cache, buildah_sweep, &error);
 	if (r < 0)
-		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+		return json_fail(verb, options->json ? "failed" : NULL,
+			(int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
 	r = supervise(work, data);
 	if (r != 0)
 		buildah_sweep(context->cache.run_path);

@@ -217,7 +217,7 @@ static int add_user_path(
 	progress_step(&collecting->build->context.progress, name);
 	staging_mkdir(&collecting->folder, "sources");
 	if (!is_folder)
-		staging_copy_apart(&collecting->folder, source->file, path);
+		staging_copy_apart(&collecting->folder, source->file, real);
 	else if (collecting->folder.result == 0)
 		collecting->folder.result = pack_tree(collecting, path, source->file, error);
 	list_file(collecting, source->file);

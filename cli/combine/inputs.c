@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/image/output_place.h"
 #include "cli/verify/verify.h"
 #include "common/arch.h"
 #include "common/fs.h"
@@ -338,6 +339,20 @@ static int find_arch(struct combine *combine, struct error *error)
 	return r;
 }
 
+/* As image_place_files() names the file. */
+static int refuse_own_output(
+	const struct combine *combine, const struct combine_input *input, struct error *error)
+{
+	const char *output = combine->output;
+	_cleanup_free_ char *path = NULL;
+
+	if (input->image.kind != VERIFY_ARCHIVE || strcmp(output, OUTPUT_STORAGE) == 0)
+		return 0;
+	path = output_place_is_folder(output) ? xasprintf("%s/%s.oci.tar", output, input->conf.role)
+					      : xstrdup(output + strlen(OUTPUT_ARCHIVE));
+	return output_is_no_input(output, path, input->image.place, error);
+}
+
 int combine_open(struct combine *combine, const struct strv *names, struct error *error)
 {
 	int r = 0;
@@ -354,6 +369,8 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 	}
 	for (size_t i = 0; i < combine->input_count; i++) {
 		r = open_input(combine, &combine->inputs[i], error);
+		if (r == 0)
+			r = refuse_own_output(combine, &combine->inputs[i], error);
 		if (r < 0)
 			return r;
 	}

@@ -202,7 +202,7 @@ static int list_modules(struct export *export, struct error *error)
 		for (size_t k = 0; k < paths.count; k++) {
 			_cleanup_free_ char *name = module_name(paths.items[k]);
 
-			if (export_has_module(export, name))
+			if (strv_contains(&export->modules, name))
 				return error_set(error, -EINVAL, "%s: %s is there already",
 					input->image.name, paths.items[k]);
 			xstrv_push(&export->modules, name);

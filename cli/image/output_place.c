@@ -27,7 +27,7 @@ int output_place_check(const char *place, struct error *error)
 		return error_set(error, -EINVAL, "--output: the value is empty");
 	if (strcmp(place, OUTPUT_STORAGE) == 0)
 		return 0;
-	if (strcmp(place, OUTPUT_ARCHIVE) == 0)
+	if (strcmp(place, OUTPUT_ARCHIVE) == 0 || strcmp(place, OUTPUT_ARCHIVE "-") == 0)
 		return error_set(
 			error, -EINVAL, "--output " OUTPUT_ARCHIVE " needs a file after it");
 	if (strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
@@ -46,6 +46,17 @@ int output_place_check(const char *place, struct error *error)
 		return error_try(error, -EINVAL, "for a folder with that name, give ./%s", place);
 	}
 	return 0;
+}
+
+int output_is_no_input(const char *place, const char *path, const char *input, struct error *error)
+{
+	struct stat from, to;
+
+	if (stat(input, &from) < 0 || stat(path, &to) < 0 || from.st_dev != to.st_dev ||
+		from.st_ino != to.st_ino)
+		return 0;
+	return error_set(error, -EINVAL, "--output %s: %s is one of the images: give another place",
+		place, path);
 }
 
 static int check_folder(const char *option, const char *folder, struct error *error)

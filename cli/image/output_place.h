@@ -27,6 +27,13 @@ static inline bool output_place_is_folder(const char *place)
 int output_place_check(const char *place, struct error *error) _must_check_;
 
 /*
+ * -EINVAL: @path, a file that --output @place stands for, is @input, an image that is read: writing
+ * the one would destroy the other.
+ */
+int output_is_no_input(
+	const char *place, const char *path, const char *input, struct error *error) _must_check_;
+
+/*
  * The name by which the file @path is written until it is whole; the caller frees it. NULL: no
  * memory. What killed runs left of this file by such names goes, if nothing has changed it for an
  * hour: a run writes to its own all the time.

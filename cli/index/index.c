@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/image/output_place.h"
 #include "cli/json.h"
 #include "cli/message.h"
 #include "cli/verify/verify.h"
@@ -313,6 +314,9 @@ int index_open(struct image_index *index, const struct strv *names, struct error
 
 		*source = (struct index_source){ .input = VERIFY_INPUT_CLOSED };
 		r = identify_source(index, source, names->items[i], error);
+		if (r == 0 && source->input.kind == VERIFY_ARCHIVE)
+			r = output_is_no_input(
+				index->output, index->output, source->input.place, error);
 	}
 	for (size_t i = 0; i < index->source_count && r == 0; i++) {
 		struct index_source *source = &index->sources[i];

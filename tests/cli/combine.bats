@@ -323,4 +323,9 @@ setup() {
     says "no-such-file.tar"
     run_slipway 2 combine "$work/a.tar" "$work/b.tar" --output docker://registry/x
     says "try: for a registry: --output DIR --registry HOST/FOLDER, then sh DIR/push.sh"
+    mkdir "$BATS_TEST_TMPDIR/out"
+    cp "$work/a.tar" "$BATS_TEST_TMPDIR/out/gpu.oci.tar"
+    run_slipway 2 combine "$BATS_TEST_TMPDIR/out/gpu.oci.tar" "$work/b.tar" --output "$BATS_TEST_TMPDIR/out"
+    says "out/gpu.oci.tar is one of the images: give another place"
+    cmp "$work/a.tar" "$BATS_TEST_TMPDIR/out/gpu.oci.tar"
 }

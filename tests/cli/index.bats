@@ -236,6 +236,11 @@ index() {
     says "--output is missing"
     run_slipway 2 index --output "$index"
     says "the images are missing: one for each architecture"
+    cp "$work/amd64.tar" "$BATS_TEST_TMPDIR/own.tar"
+    index=$BATS_TEST_TMPDIR/own.tar
+    run_slipway 2 index "oci-archive:$index" "$work/arm64.tar" --output "$index"
+    says "is one of the images: give another place"
+    cmp "$work/amd64.tar" "$index"
 }
 
 @test "verify: the kernel's image of an index is judged, and the others are named" {
