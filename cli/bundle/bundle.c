@@ -188,9 +188,41 @@ static struct bundle_source *add_source(
 	return source;
 }
 
-/* A file or folder of the user's, under a digest of its path: other targets may have it, too. */
-static int add_user_path(
-	struct collecting *collecting, const char *option, const char *path, struct error *error)
+/*
+ * Packs what is taken of a kernel's folder, as it lies in a root: links lead out of the folder, and
+ * so may its Makefile's include, as Debian's headers' do.
+ */
+static int pack_kernel(const struct collecting *collecting, struct local_input *input,
+	const char *to, struct error *error)
+{
+	const struct local_kernel *kernel = &collecting->build->kernel.local;
+	const struct local_kernel one = { .krel = kernel->krel,
+		.inputs = input,
+		.count = 1,
+		.modules_unlisted = kernel->modules_unlisted };
+	const struct local_place *tree = local_scan_tree(&input->scan, kernel->krel);
+	const struct local_place *modules = local_scan_modules(&input->scan, kernel->krel);
+	const struct cache *cache = &collecting->build->context.cache;
+	_cleanup_free_ char *folder = NULL, *scratch = NULL;
+	int r = cache_new_folder(cache, "kernel", &folder);
+
+	if (r == 0)
+		r = cache_new_folder(cache, "unpacked", &scratch);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", input->path);
+	if (tree)
+		r = local_make(&one, false, scratch, folder, error);
+	if (r == 0 && (modules || (tree && tree->builtin)))
+		r = local_make(&one, true, scratch, folder, error);
+	return r < 0 ? r : pack_tree(collecting, folder, to, error);
+}
+
+/*
+ * A file or folder of the user's, under a digest of its path: other targets may have it, too.
+ * @kernel: of --kernel-from; else NULL.
+ */
+static int add_user_path(struct collecting *collecting, const char *option, const char *path,
+	struct local_input *kernel, struct error *error)
 {
 	_cleanup_free_ char *real = realpath(path, NULL);
 	const char *name = basename(path);
@@ -219,14 +251,16 @@ static int add_user_path(
 	if (!is_folder)
 		staging_copy_apart(&collecting->folder, source->file, real);
 	else if (collecting->folder.result == 0)
-		collecting->folder.result = pack_tree(collecting, path, source->file, error);
+		collecting->folder.result =
+			kernel ? pack_kernel(collecting, kernel, source->file, error)
+			       : pack_tree(collecting, path, source->file, error);
 	list_file(collecting, source->file);
 	return collecting->folder.result;
 }
 
 static int add_sources(struct collecting *collecting, struct error *error)
 {
-	const struct build *build = collecting->build;
+	struct build *build = collecting->build;
 	const struct strv *kernels = &build->options.kernel_from;
 
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
@@ -235,7 +269,7 @@ static int add_sources(struct collecting *collecting, struct error *error)
 		int r = 0;
 
 		if (source->path)
-			r = add_user_path(collecting, option, source->path, error);
+			r = add_user_path(collecting, option, source->path, NULL, error);
 		else if (source->form == SOURCE_PACKAGE)
 			(void) add_source(collecting->target, option, BUNDLE_SOURCE_PACKAGE);
 		if (r < 0)
@@ -243,20 +277,21 @@ static int add_sources(struct collecting *collecting, struct error *error)
 	}
 	if (build->options.plan && build->options.userspace) {
 		int r = add_user_path(
-			collecting, BUNDLE_USERSPACE, build->options.userspace, error);
+			collecting, BUNDLE_USERSPACE, build->options.userspace, NULL, error);
 
 		if (r < 0)
 			return r;
 	}
 	for (size_t i = 0; i < REDIST_COUNT && build->options.plan; i++) {
 		const char *path = build->options.redist[i];
-		int r = path ? add_user_path(collecting, redist_option(i), path, error) : 0;
+		int r = path ? add_user_path(collecting, redist_option(i), path, NULL, error) : 0;
 
 		if (r < 0)
 			return r;
 	}
 	for (size_t i = 0; i < kernels->count; i++) {
-		int r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i], error);
+		int r = add_user_path(collecting, BUNDLE_KERNEL_FROM, kernels->items[i],
+			&build->kernel.local.inputs[i], error);
 
 		if (r < 0)
 			return r;
