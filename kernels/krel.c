@@ -161,7 +161,7 @@ char *os_release_value(const char *text, const char *key)
 
 /* ---- versions */
 
-/* A part of a version; digits_win as rpmvercmp() has it: 553.97.1.el8 is newer than 553.el8. */
+/* A part of a version. */
 struct part {
 	const char *at;
 	const char *end;
@@ -186,6 +186,7 @@ static int rank(char c)
 	return isalpha((unsigned char) c) ? c : (unsigned char) c + 256;
 }
 
+/* @digits_win: a digit is newer than a letter, as rpmvercmp() has it. */
 static int compare_text(struct part *a, struct part *b, bool digits_win)
 {
 	while (begins_with_text(a) || begins_with_text(b)) {
@@ -256,7 +257,7 @@ const char *version_without_epoch(const char *version)
 	return colon ? colon + 1 : version;
 }
 
-/* Without the epoch: what is before the last hyphen, and what follows it. */
+/* Splits a version, without its epoch, at the last hyphen. */
 static void split(const char *version, struct part parts[2])
 {
 	const struct part all = all_of(version_without_epoch(version));

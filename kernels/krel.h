@@ -52,7 +52,10 @@ char *os_release_value(const char *text, const char *key);
  */
 int krel_compare(const char *a, const char *b);
 
-/* The order of packages' versions, "<epoch>:<version>-<revision>": that of dpkg, or that of rpm. */
+/*
+ * The order of packages' versions, "<epoch>:<version>-<revision>": that of dpkg; @is_rpm: as
+ * krel_compare() differs from it.
+ */
 int version_compare(const char *a, const char *b, bool is_rpm);
 
 /* Returns the version after "<epoch>:", or all of it. Borrowed. */

@@ -188,9 +188,32 @@ static struct bundle_source *add_source(
 	return source;
 }
 
+/* Puts what names the distribution into the folder, as it lies in the user's. */
+static int put_os_release(const struct local_input *input, const char *folder, struct error *error)
+{
+	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		const char *text = local_scan_text(&input->scan, files[i]);
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, files[i]);
+		_cleanup_free_ char *parent = xstrndup(path, (size_t) (strrchr(path, '/') - path));
+		int r;
+
+		if (!text)
+			continue;
+		r = fs_mkdir_parents(AT_FDCWD, parent, 0755);
+		if (r == 0)
+			r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+		if (r < 0)
+			return error_set_errno(error, r, "%s", path);
+	}
+	return 0;
+}
+
 /*
  * Packs what is taken of a kernel's folder, as it lies in a root: links lead out of the folder, and
- * so may its Makefile's include, as Debian's headers' do.
+ * so may its Makefile's include, as Debian's headers' do. One that has a part of a kernel only is
+ * packed as it is.
  */
 static int pack_kernel(const struct collecting *collecting, struct local_input *input,
 	const char *to, struct error *error)
@@ -202,24 +225,32 @@ static int pack_kernel(const struct collecting *collecting, struct local_input *
 		.modules_unlisted = kernel->modules_unlisted };
 	const struct local_place *tree = local_scan_tree(&input->scan, kernel->krel);
 	const struct local_place *modules = local_scan_modules(&input->scan, kernel->krel);
+	bool has_headers = tree && tree->symvers;
+	bool has_modules = (tree && tree->builtin) ||
+			   (modules && (modules->builtin || kernel->modules_unlisted));
 	const struct cache *cache = &collecting->build->context.cache;
 	_cleanup_free_ char *folder = NULL, *scratch = NULL;
-	int r = cache_new_folder(cache, "kernel", &folder);
+	int r;
 
+	if (!has_headers && !has_modules)
+		return pack_tree(collecting, input->path, to, error);
+	r = cache_new_folder(cache, "kernel", &folder);
 	if (r == 0)
 		r = cache_new_folder(cache, "unpacked", &scratch);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->path);
-	if (tree)
+	if (has_headers)
 		r = local_make(&one, false, scratch, folder, error);
-	if (r == 0 && (modules || (tree && tree->builtin)))
+	if (r == 0 && has_modules)
 		r = local_make(&one, true, scratch, folder, error);
+	if (r == 0)
+		r = put_os_release(input, folder, error);
 	return r < 0 ? r : pack_tree(collecting, folder, to, error);
 }
 
 /*
  * A file or folder of the user's, under a digest of its path: other targets may have it, too.
- * @kernel: of --kernel-from; else NULL.
+ * @kernel: of --kernel-from; else NULL. Of its folder, that of one kernel is packed.
  */
 static int add_user_path(struct collecting *collecting, const char *option, const char *path,
 	struct local_input *kernel, struct error *error)
@@ -236,6 +267,8 @@ static int add_user_path(struct collecting *collecting, const char *option, cons
 		return error_set_errno(error, -errno, "%s", path);
 	hash = hash_new();
 	hash_add_text(hash, real);
+	if (kernel)
+		hash_add_text(hash, collecting->build->kernel.local.krel);
 	hash_finish(hash, hex);
 	is_folder = S_ISDIR(status.st_mode);
 	if (!is_folder && status.st_size == 0)
@@ -252,8 +285,9 @@ static int add_user_path(struct collecting *collecting, const char *option, cons
 		staging_copy_apart(&collecting->folder, source->file, real);
 	else if (collecting->folder.result == 0)
 		collecting->folder.result =
-			kernel ? pack_kernel(collecting, kernel, source->file, error)
-			       : pack_tree(collecting, path, source->file, error);
+			kernel && kernel->kind == LOCAL_FOLDER
+				? pack_kernel(collecting, kernel, source->file, error)
+				: pack_tree(collecting, path, source->file, error);
 	list_file(collecting, source->file);
 	return collecting->folder.result;
 }

@@ -339,7 +339,7 @@ static int find_arch(struct combine *combine, struct error *error)
 	return r;
 }
 
-/* As image_place_files() names the file. */
+/* Builds the path as image_place_files() does. */
 static int refuse_own_output(
 	const struct combine *combine, const struct combine_input *input, struct error *error)
 {

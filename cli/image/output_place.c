@@ -28,8 +28,8 @@ int output_place_check(const char *place, struct error *error)
 	if (strcmp(place, OUTPUT_STORAGE) == 0)
 		return 0;
 	if (strcmp(place, OUTPUT_ARCHIVE) == 0 || strcmp(place, OUTPUT_ARCHIVE "-") == 0)
-		return error_set(
-			error, -EINVAL, "--output " OUTPUT_ARCHIVE " needs a file after it");
+		return error_set(error, -EINVAL,
+			"--output " OUTPUT_ARCHIVE " needs the name of a file after it");
 	if (strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
 		return 0;
 	if (strncmp(place, OUTPUT_STORAGE, strlen(OUTPUT_STORAGE)) == 0)

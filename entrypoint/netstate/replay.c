@@ -373,21 +373,16 @@ static bool finish_entry(struct replay *replay, struct task *task, struct nlmsgh
 /* ---- VLANs of a bridge's port */
 
 /*
- * A port's message comes twice where its driver has a bridge of its own, as mlx5 with VFs: the
- * second is the driver's, which has flags (net/core/rtnetlink.c: rtnl_bridge_getlink(),
+ * A bridge without the filter has none; the bridge itself keeps its own. A port's message comes
+ * twice where its driver has a bridge of its own, as mlx5 with VFs: the second is the driver's,
+ * which has flags and no VLANs (net/core/rtnetlink.c: rtnl_bridge_getlink(),
  * ndo_dflt_bridge_getlink()).
  */
-static bool is_the_drivers(const struct nlattr *vlans)
-{
-	return netlink_nested(vlans, IFLA_BRIDGE_FLAGS);
-}
-
-/* A bridge without the filter has none; the bridge itself keeps its own. */
 static bool vlans_are_wanted(const struct saving *saving, const struct body *body)
 {
 	const struct nlattr *vlans = body->attributes[IFLA_AF_SPEC];
 
-	return vlans && saving->link->master && !is_the_drivers(vlans);
+	return vlans && saving->link->master && !netlink_nested(vlans, IFLA_BRIDGE_FLAGS);
 }
 
 static int describe_vlans(const struct body *body, struct record *record)
@@ -425,9 +420,7 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 	struct nlattr *list;
 	struct error ignored;
 
-	/* A driver's was saved by another version. */
-	if (!now->master || task->link->is_hosts ||
-		is_the_drivers(replay->body.attributes[IFLA_AF_SPEC]))
+	if (!now->master || task->link->is_hosts)
 		return false;
 	vlan = bridge ? netlink_nested(link_info_attribute(bridge, IFLA_INFO_DATA),
 				IFLA_BR_VLAN_DEFAULT_PVID)

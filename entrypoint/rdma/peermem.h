@@ -44,8 +44,8 @@ struct peermem_state {
 	uint32_t root_crc; /* of the OFED for which the container's own tree was looked through */
 	/* The exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
-	char reported[160];  /* what was logged last to be missing */
-	enum reason reason;  /* of it; REASON_NONE: nothing is wrong */
+	char reported[ERROR_TEXT_SIZE]; /* what was logged last to be missing */
+	enum reason reason;             /* of it; REASON_NONE: nothing is wrong */
 	uint64_t missing_us; /* CLOCK_REALTIME of the last look that found something missing */
 	bool in_use;         /* its release was requested and is refused: the answer is written */
 	bool present;     /* it was there when last looked at, and not unloaded from here since */
@@ -60,8 +60,10 @@ struct peermem_state {
  */
 int peermem_load(struct action *action);
 
-/* In a worker, before the load proof of peermem with other modules: only the choice. What does not
- * fit is left to the proof. */
+/*
+ * In a worker, before the load proof of peermem with other modules: only the choice. What does not
+ * fit is left to the proof. -ENOENT, REASON_PEERMEM_OTHER_OFED: the image has none.
+ */
 int peermem_prepare(struct action *action);
 
 /* In a worker: 1 when lib/modules has a nvidia-peermem for @crc, or a variant took its place; 0
