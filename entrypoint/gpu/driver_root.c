@@ -161,18 +161,26 @@ static int choose_symvers(const struct role *role, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "/%s from /%s", to, from) : 0;
 }
 
-int gpu_export_root(struct action *action)
+int gpu_make_nodes(struct action *action)
 {
-	struct role *role = action->role;
+	const struct role *role = action->role;
+	int root_fd = role->root_fd;
 	struct error error = { 0 };
-	int r = choose_symvers(role, &action->error);
 
 	/* The vendor's programs make what is missing, too, where they may. */
-	if (make_nodes(role->root_fd, &error) < 0)
-		role_note(role, "%s", error.text);
+	if (make_nodes(root_fd, &error) < 0)
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
 	/* For modules that stayed loaded, or that the pod's other containers loaded. */
-	if (gpu_make_addon_nodes(role->root_fd, NULL, role->root_fd, &error) < 0)
-		role_note(role, "%s", error.text);
+	if (gpu_make_addon_nodes(root_fd, NULL, root_fd, &error) < 0)
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
+	return 0;
+}
+
+int gpu_export_root(struct action *action)
+{
+	const struct role *role = action->role;
+	int r = choose_symvers(role, &action->error);
+
 	if (r == 0)
 		r = rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);

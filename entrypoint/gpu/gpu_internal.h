@@ -165,6 +165,12 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 int gpu_make_addon_nodes(int root_fd, const struct gpu_module *module, int driver_root_fd,
 	struct error *error) _must_check_;
 
+/*
+ * STEP_WORKER: makes the device nodes of all that is loaded, in the container's own /dev. Reports
+ * what it could not make, and asks the driver about each GPU: see procfs_driver_nodes().
+ */
+int gpu_make_nodes(struct action *action);
+
 /* STEP_DIRECT each. */
 int gpu_set_firmware_path(struct action *action);
 int gpu_export_root(struct action *action);

@@ -8,27 +8,31 @@
 #include "common/fs.h"
 #include "common/strv.h"
 
-void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
+void procfs_text_value(const char *text, const char *key, char *value, size_t size)
 {
-	_cleanup_free_ char *text = NULL;
 	size_t length = strlen(key);
-	char *line, *end, *rest;
 
 	value[0] = '\0';
-	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
-		return;
-	rest = text;
-	while ((line = strsep(&rest, "\n"))) {
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *end = line + strcspn(line, "\n");
+
 		if (strncmp(line, key, length) != 0 || line[length] != ':')
 			continue;
 		line += length + 1;
 		line += strspn(line, " \t");
-		end = line + strlen(line);
 		while (end > line && strchr(" \t\r", end[-1]))
-			*--end = '\0';
-		(void) snprintf(value, size, "%s", line);
+			end--;
+		(void) snprintf(value, size, "%.*s", (int) (end - line), line);
 		return;
 	}
+}
+
+void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+	bool is_there = fs_read(root_fd, path, 0, &text, NULL) == 0;
+
+	procfs_text_value(is_there ? text : "", key, value, size);
 }
 
 static long value_number(int root_fd, const char *path, const char *key)

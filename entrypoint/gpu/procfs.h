@@ -19,6 +19,8 @@
  * around it. "" when file or line is not there.
  */
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size);
+/* The same of a file's text. */
+void procfs_text_value(const char *text, const char *key, char *value, size_t size);
 
 /* The same of /proc/driver/nvidia/params, as a number; -1 when it is not known. */
 long procfs_nvidia_parameter(int root_fd, const char *name);
@@ -42,6 +44,8 @@ struct module_node {
 /*
  * The device nodes of the driver's own modules, as far as /proc/devices and /proc/driver/nvidia
  * list their devices now: the control device, GPUs, unified memory, modesetting. Returns how many.
+ * The driver asks each GPU (nv-procfs.c: nv_procfs_read_gpu_info()): one that hangs keeps the
+ * caller for as long, which is therefore a process of its own.
  */
 size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
 

@@ -224,20 +224,60 @@ static void read_link(int root_fd, const struct pci_function *function, struct p
 		pci_link_read(root_fd, &path, link);
 }
 
-/* Prints what the driver shows about its GPU: /proc/driver/nvidia/gpus/<address>/information. */
-static void print_gpu(int root_fd, const struct pci_function *function, struct json *json)
+/* The texts of /proc/driver/nvidia/gpus/<address>/information. */
+struct gpu_texts {
+	bool is_known; /* the driver has answered */
+	size_t count;
+	struct {
+		char address[32];
+		char text[1024];
+	} gpus[64];
+};
+
+static void ask_gpus(int root_fd, void *answer)
+{
+	struct gpu_texts *texts = answer;
+	_cleanup_strv_ struct strv addresses = { 0 };
+
+	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &addresses) < 0)
+		return;
+	for (size_t i = 0; i < addresses.count && texts->count < ARRAY_SIZE(texts->gpus); i++) {
+		_cleanup_free_ char *text = NULL;
+		char path[300];
+
+		(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information",
+			addresses.items[i]);
+		if (fs_read(root_fd, path, 0, &text, NULL) < 0)
+			continue;
+		(void) snprintf(texts->gpus[texts->count].address, sizeof(texts->gpus[0].address),
+			"%s", addresses.items[i]);
+		(void) snprintf(
+			texts->gpus[texts->count++].text, sizeof(texts->gpus[0].text), "%s", text);
+	}
+}
+
+/* "" where the driver shows none. */
+static const char *text_of(const struct gpu_texts *texts, const char *address)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		if (strcmp(texts->gpus[i].address, address) == 0)
+			return texts->gpus[i].text;
+	return "";
+}
+
+static void print_gpu(int root_fd, const struct pci_function *function,
+	const struct gpu_texts *texts, struct json *json)
 {
 	enum { MODEL, UUID, FIRMWARE, MINOR, EXCLUDED, KEYS };
 	/* FIRMWARE is the GSP's, "N/A" until the GPU was first opened. */
 	static const char *const keys[KEYS] = { "Model", "GPU UUID", "GPU Firmware", "Device Minor",
 		"GPU Excluded" };
+	const char *text = text_of(texts, function->address);
 	char value[KEYS][64], path[128];
 	bool excluded, node;
 
-	(void) snprintf(
-		path, sizeof(path), PROCFS_NVIDIA "/gpus/%s/information", function->address);
 	for (size_t i = 0; i < KEYS; i++)
-		procfs_value(root_fd, path, keys[i], value[i], sizeof(value[i]));
+		procfs_text_value(text, keys[i], value[i], sizeof(value[i]));
 	excluded = strcmp(value[EXCLUDED], "Yes") == 0;
 	(void) snprintf(path, sizeof(path), "dev/nvidia%s", value[MINOR]);
 	node = *value[MINOR] && fs_exists(root_fd, path);
@@ -256,7 +296,9 @@ static void print_gpu(int root_fd, const struct pci_function *function, struct j
 			*value[FIRMWARE] ? value[FIRMWARE] : "not known",
 			excluded ? ", EXCLUDED by NVreg_ExcludedGpus" : "");
 	else if (strcmp(function->driver, "nvidia") == 0)
-		status_print(json, ", but /proc/driver/nvidia/gpus does not list it");
+		status_print(json, texts->is_known
+					   ? ", but /proc/driver/nvidia/gpus does not list it"
+					   : ", which does not answer");
 	if (*value[MODEL] && !node)
 		status_print(json, ", no /dev/nvidia%s here", value[MINOR]);
 }
@@ -264,8 +306,16 @@ static void print_gpu(int root_fd, const struct pci_function *function, struct j
 void status_devices(int root_fd, struct json *json, struct findings *findings)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
-	int count = pci_functions(root_fd, &functions);
+	_cleanup_free_ struct gpu_texts *texts = calloc(1, sizeof(*texts));
+	int count = texts ? pci_functions(root_fd, &functions) : -ENOMEM;
 
+	if (texts)
+		texts->is_known = !fs_exists(root_fd, PROCFS_NVIDIA "/gpus") ||
+				  status_ask_child(ask_gpus, root_fd, texts, sizeof(*texts));
+	if (texts && !texts->is_known)
+		status_finding(findings, json,
+			"the driver gave no answer about its GPUs within 5 s: one hangs, and dmesg "
+			"may show its Xid; drain the node and reset the GPU or boot it again");
 	json_write_open(json, "devices", '[');
 	for (int i = 0; i < count; i++) {
 		const struct pci_function *function = &functions[i];
@@ -286,7 +336,7 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 		status_print(json, "%-8s %s [%s] by %s", kind, function->address, id,
 			*function->driver ? function->driver : "no driver");
 		if (function->kind == PCI_GPU)
-			print_gpu(root_fd, function, json);
+			print_gpu(root_fd, function, texts, json);
 		if (function->numa_node >= 0)
 			status_print(json, ", NUMA node %d", function->numa_node);
 		json_write_close(json, '}');
