@@ -25,6 +25,9 @@
 /* The modules' parameters as they were checked and written: a fresh container lacks them. */
 #define KEPT_PARAMETERS_PATH GPU_STATE_FOLDER "/gpu.modprobe.conf"
 
+/* Those that the running driver has refused, as long as ROLE_REFUSED_LIST is there. */
+#define REFUSED_PARAMETERS_PATH GPU_STATE_FOLDER "/gpu.refused.conf"
+
 #define BOOT_ID "proc/sys/kernel/random/boot_id"
 
 /* More than a ConfigMap can hold. */
@@ -318,6 +321,53 @@ char *fast_path_earlier_parameters(const struct role *role)
 		return NULL;
 	/* The first line has the set of modules: another image's parameters are no cure. */
 	return strncmp(earlier, now, strcspn(now, "\n") + 1) == 0 ? TAKE_PTR(earlier) : NULL;
+}
+
+void fast_path_note_refused(const struct role *role)
+{
+	if (fs_copy(role->root_fd, PARAMETERS_PATH, REFUSED_PARAMETERS_PATH, FINGERPRINT_SIZE,
+		    0644) < 0)
+		remove_file(role, REFUSED_PARAMETERS_PATH); /* they are tried again, then */
+}
+
+static bool are_refused(const struct role *role)
+{
+	_cleanup_strv_ struct strv why = { 0 };
+	_cleanup_free_ char *refused = NULL, *now = NULL;
+
+	return role_list_read(role, ROLE_REFUSED_LIST, &why) == 0 &&
+	       fs_read(role->root_fd, REFUSED_PARAMETERS_PATH, FINGERPRINT_SIZE, &refused, NULL) ==
+		       0 &&
+	       fs_read(role->root_fd, PARAMETERS_PATH, FINGERPRINT_SIZE, &now, NULL) == 0 &&
+	       strcmp(refused, now) == 0;
+}
+
+int fast_path_avoid_refused(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_free_ char *earlier = NULL;
+	int r;
+
+	if (!are_refused(role)) {
+		role_list_remove(role, ROLE_REFUSED_LIST);
+		return 0;
+	}
+	/* With no driver there is nothing to lose. */
+	if (sysmodule_is_live(role->root_fd, "nvidia"))
+		earlier = fast_path_earlier_parameters(role);
+	if (!earlier)
+		return 0;
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"the running driver has refused the parameters of /" CONTRACT_MODULE_CONF
+		" before, and keeps its earlier ones");
+	r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, earlier, strlen(earlier), 0644);
+	return action_reason(action, REASON_MOUNT_FAILED, r);
+}
+
+void fast_path_forget_refused(const struct role *role)
+{
+	if (are_refused(role))
+		role_list_remove(role, ROLE_REFUSED_LIST);
 }
 
 /* Returns what no longer holds, or NULL. Absent OFED is no change: it or another comes back. */

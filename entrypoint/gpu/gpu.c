@@ -140,6 +140,8 @@ static int prove(struct action *action)
 
 	if (r == 0)
 		r = gpu_parameters(action);
+	if (r == 0)
+		r = fast_path_avoid_refused(action);
 	if (r == 0 && gpu->peermem.due)
 		r = peermem_prepare(action);
 	if (r < 0)
@@ -177,6 +179,7 @@ static int load_as_before(struct action *action, const char *text, const struct 
 	int r = role_unload(action);
 
 	if (r == 0) {
+		fast_path_note_refused(role);
 		r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, text, strlen(text), 0644);
 		r = action_reason(action, REASON_MOUNT_FAILED, r);
 	}
@@ -197,7 +200,7 @@ static int load(struct action *action)
 	const enum reason reason = action->reason;
 
 	if (r == 0)
-		role_list_remove(role, ROLE_REFUSED_LIST);
+		fast_path_forget_refused(role);
 	else if (is_refused(action, r))
 		earlier = fast_path_earlier_parameters(role);
 	if (!earlier)

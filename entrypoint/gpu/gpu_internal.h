@@ -153,6 +153,16 @@ int fast_path_remember(struct action *action);
  * a new string, or NULL. A stop that unloads the driver forgets it.
  */
 char *fast_path_earlier_parameters(const struct role *role);
+
+/* In a worker: keeps the text of PARAMETERS_PATH as one that the driver has refused. */
+void fast_path_note_refused(const struct role *role);
+/*
+ * In a worker, once PARAMETERS_PATH is written: if it has the text that the running driver has
+ * refused, it gets the earlier one again, so that nothing is reloaded for what is refused anyway.
+ */
+int fast_path_avoid_refused(struct action *action);
+/* In a worker: the text of PARAMETERS_PATH was taken, so it is not refused any more. */
+void fast_path_forget_refused(const struct role *role);
 /* A watch: removes nvidia-driver.state while the fingerprint does not hold. */
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 

@@ -127,6 +127,14 @@ container_log_has gpu 'with its earlier parameters, because it refused those of 
 exec_in gpu slipway-init status | grep 'the driver has its earlier parameters until it is stopped, because it did not load with those in kernelModuleConfig: nvidia: the kernel refused it'
 kill_hard gpu
 wait_exit gpu 10
+start gpu DRIVER_CONFIG_DIGEST=7
+wait_ready gpu 60
+expect_same "in a full start"
+expect_earlier
+container_log_has gpu 'the running driver has refused the parameters of /drivers before, and keeps its earlier ones'
+exec_in gpu slipway-init status | grep 'the driver has its earlier parameters until it is stopped'
+kill_hard gpu
+wait_exit gpu 10
 echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
 start gpu
 wait_ready gpu 60

@@ -107,6 +107,47 @@ static void earlier_parameters_are_other_ones_of_the_same_modules(void **state)
 	forget(&gpu);
 }
 
+static void expect_parameters(const struct folder *folder, const char *wanted)
+{
+	_cleanup_free_ char *text = folder_read_text(folder, PARAMETERS_PATH);
+
+	assert_string_equal(text, wanted);
+}
+
+static void refused_parameters_are_not_tried_again(void **state)
+{
+	static const char earlier[] = "# abc\noptions nvidia a=1\n";
+	static const char refused[] = "# abc\noptions nvidia a=2\n";
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv why = { 0 };
+	struct worker worker = { .fd = -1 };
+	struct action action = { .worker = &worker };
+	struct error error;
+	struct gpu gpu;
+
+	make_node(folder, &gpu);
+	action.role = &gpu.role;
+	folder_write_text(folder, PARAMETERS_PATH, earlier);
+	serve(&gpu);
+	folder_write_text(folder, PARAMETERS_PATH, refused);
+	fast_path_note_refused(&gpu.role);
+	assert_int_equal(fast_path_avoid_refused(&action), 0);
+	expect_parameters(folder, refused); /* no list says that they were */
+	assert_int_equal(strv_push(&why, "nvidia: the kernel refused it"), 0);
+	assert_int_equal(role_list_write(&gpu.role, ROLE_REFUSED_LIST, &why, &error), 0);
+	assert_int_equal(fast_path_avoid_refused(&action), 0);
+	expect_parameters(folder, earlier);
+	fast_path_forget_refused(&gpu.role);
+	strv_free(&why);
+	assert_int_equal(role_list_read(&gpu.role, ROLE_REFUSED_LIST, &why), 0);
+	/* Other ones are tried. */
+	folder_write_text(folder, PARAMETERS_PATH, "# abc\n");
+	assert_int_equal(fast_path_avoid_refused(&action), 0);
+	expect_parameters(folder, "# abc\n");
+	assert_int_equal(role_list_read(&gpu.role, ROLE_REFUSED_LIST, &why), -ENOENT);
+	forget(&gpu);
+}
+
 static void each_input_makes_a_full_start(void **state)
 {
 	const struct folder *folder = *state;
@@ -319,6 +360,7 @@ int main(void)
 		folder_test(the_same_build_loaded_anew_is_another_load),
 		folder_test(an_image_that_does_not_know_its_set_is_never_kept),
 		folder_test(earlier_parameters_are_other_ones_of_the_same_modules),
+		folder_test(refused_parameters_are_not_tried_again),
 		folder_test(damaged_fingerprints_are_not_believed),
 		folder_test(files_stay_as_long_as_the_driver_does),
 		folder_test(without_a_digest_there_is_no_state),
