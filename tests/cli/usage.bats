@@ -336,7 +336,7 @@ TEXT
 
 @test "--output oci-archive: wants a file" {
     run_slipway 2 build --kernel newest --output oci-archive:
-    says "needs a file"
+    says "needs the name of a file after it"
 }
 
 @test "--output to a registry is refused before anything is fetched" {
