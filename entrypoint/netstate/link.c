@@ -403,7 +403,8 @@ static int set_address(struct record *record, const struct link *link, bool is_d
 			IFLA_BOND_SLAVE_PERM_HWADDR);
 	if (!own)
 		own = link_attribute(link, IFLA_ADDRESS);
-	if (!own)
+	/* A VLAN follows the address of its lower until it is given one. */
+	if (!own || (!is_drivers_own && link->lower && link->address_origin == NET_ADDR_STOLEN))
 		return 0;
 	is_permanent =
 		netlink_is(permanent, mnl_attr_get_payload(own), mnl_attr_get_payload_len(own));

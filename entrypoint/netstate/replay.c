@@ -481,6 +481,25 @@ static bool is_gone(const struct replay *replay, uint32_t number)
 	return false;
 }
 
+/* Linux 5.13's NHA_RES_GROUP and NHA_RES_GROUP_UNBALANCED_TIMER, which older headers lack. */
+#define RESILIENT        12
+#define RESILIENT_TIMERS 3 /* the last that is set; what follows is only shown */
+
+static void put_resilient(struct nlmsghdr *request, const struct nlattr *shown)
+{
+	struct nlattr *nest = mnl_attr_nest_start(request, RESILIENT);
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each_nested(attribute, shown)
+	{
+		uint16_t type = mnl_attr_get_type(attribute);
+
+		if (type && type <= RESILIENT_TIMERS)
+			netlink_put_copy(request, attribute);
+	}
+	mnl_attr_nest_end(request, nest);
+}
+
 /* A group has the members that are left, which are counted. A scope is never set. */
 static enum put put_nexthop(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
@@ -491,6 +510,10 @@ static enum put put_nexthop(struct replay *replay, struct task *task, struct nlm
 	struct nhmsg *header = mnl_nlmsg_get_payload(request);
 
 	header->nh_scope = 0;
+	if (mnl_attr_get_type(attribute) == RESILIENT) {
+		put_resilient(request, attribute);
+		return PUT_DONE;
+	}
 	if (mnl_attr_get_type(attribute) != NHA_GROUP)
 		return PUT_COPY;
 	mnl_attr_put(request, NHA_GROUP, 0, NULL);
@@ -745,7 +768,7 @@ static const struct object objects[] = {
 		NLM_F_CREATE | NLM_F_REPLACE, .is_dumped_twice = true, .is_optional = true,
 		.is_late = true, .header_size = sizeof(struct nhmsg),
 		.flags_at = offsetof(struct nhmsg, nh_flags), .flags_kept = RTNH_F_ONLINK,
-		.kept = BIT(NHA_FDB + 1) - 1, .indexes = BIT(NHA_OIF),
+		.kept = (BIT(NHA_FDB + 1) - 1) | BIT(RESILIENT), .indexes = BIT(NHA_OIF),
 		.is_wanted = nexthop_is_wanted, .describe = describe_nexthop, .put = put_nexthop },
 	{ "route", "route", RTM_GETROUTE, RTM_NEWROUTE, RTM_NEWROUTE, NLM_F_CREATE, .is_late = true,
 		.header_size = sizeof(struct rtmsg), .flags_at = offsetof(struct rtmsg, rtm_flags),

@@ -209,6 +209,7 @@ nettool restore run/journal $driver
 settle
 network_state /tmp/after
 expect_same /tmp/before /tmp/after
+[ "$(cat /sys/class/net/eth0.7/addr_assign_type)" = 2 ] || fail "the VLAN does not follow its lower's address any more"
 
 ip -o monitor link address route neigh rule >>/tmp/events &
 monitor=$!

@@ -815,6 +815,52 @@ static void a_group_has_the_members_that_are_left(void **state)
 		"nexthop several: without 1 of its paths, whose interfaces are missing");
 }
 
+static int see_buckets(void *context, const struct nlmsghdr *message)
+{
+	const struct nlattr *group = netlink_attribute(message, sizeof(struct nhmsg), 12);
+
+	if (group)
+		*(uint32_t *) context = netlink_number(netlink_nested(group, 1));
+	return 0;
+}
+
+static void a_resilient_group_has_its_buckets(void **state)
+{
+	static const struct nexthop_grp members[] = { { .id = 8 } };
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_attempt_ struct attempt attempt;
+	struct nlmsghdr *message;
+	struct nhmsg *header;
+	struct nlattr *nest;
+	uint32_t buckets = 0;
+	struct error error;
+
+	begin(&attempt, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&attempt, &records);
+	add_nexthop(netlink, &records, 8, LOOPBACK, NULL, 0);
+	message = netlink_request(netlink, RTM_NEWNEXTHOP, 0, sizeof(struct nhmsg));
+	header = mnl_nlmsg_get_payload(message);
+	header->nh_protocol = RTPROT_STATIC;
+	mnl_attr_put_u32(message, NHA_ID, 5);
+	mnl_attr_put(message, NHA_GROUP, sizeof(members), members);
+	mnl_attr_put_u16(message, NHA_GROUP_TYPE, 1);
+	/* As Linux net/ipv4/nexthop.c shows it: nla_put_nh_group_res(). */
+	nest = mnl_attr_nest_start(message, 12);
+	mnl_attr_put_u16(message, 1, 32);
+	mnl_attr_put_u32(message, 2, 12000);
+	mnl_attr_put_u32(message, 3, 0);
+	mnl_attr_put_u64(message, 4, 0);
+	mnl_attr_nest_end(message, nest);
+	add_raw(&records, "nexthop", message);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 0);
+	message = netlink_request(netlink, RTM_GETNEXTHOP, NLM_F_DUMP, sizeof(struct nhmsg));
+	assert_int_equal(netlink_talk(netlink, message, see_buckets, &buckets, &error), 0);
+	assert_int_equal(buckets, 32);
+}
+
 static void a_damaged_record_is_reported_and_skipped(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
@@ -1097,6 +1143,7 @@ int main(void)
 		node_test(a_route_goes_by_the_ways_that_are_left),
 		node_test(a_route_that_is_whole_again_takes_its_parts_place),
 		node_test(a_group_has_the_members_that_are_left),
+		node_test(a_resilient_group_has_its_buckets),
 		node_test(a_damaged_record_is_reported_and_skipped),
 		node_test(a_name_that_no_interface_can_have_is_damage),
 		node_test(vlans_that_no_request_has_room_for_are_refused),
