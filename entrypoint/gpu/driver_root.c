@@ -104,33 +104,36 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 	return 0;
 }
 
-/*
- * Makes the nodes of what /proc/devices and /proc/driver/nvidia list now: GPUs, the control device,
- * modesetting, unified memory, and the MIG capabilities. One that is right already is left alone.
- * Nothing is made where the driver is not to have its files modified
- * (NVreg_ModifyDeviceFiles=0).
- */
-static int make_nodes(int root_fd, struct error *error)
+/* All but the GPUs' own. */
+static int make_base_nodes(const struct maker *maker, struct error *error)
 {
-	const struct maker maker = {
-		.root_fd = root_fd,
-		.mode = (mode_t) parameter(root_fd, "DeviceFileMode", 0666) & 0777,
-		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
-		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
-	};
 	struct module_node nodes[DRIVER_NODES_MAX];
-	size_t count;
+	size_t count = procfs_base_nodes(maker->root_fd, nodes);
 
-	if (parameter(root_fd, "ModifyDeviceFiles", 1) == 0)
-		return 0;
-	count = procfs_driver_nodes(root_fd, nodes);
 	for (size_t i = 0; i < count; i++) {
-		int r = make_node(&maker, nodes[i].path, maker.mode, nodes[i].device, error);
+		int r = make_node(maker, nodes[i].path, maker->mode, nodes[i].device, error);
 
 		if (r < 0)
 			return r;
 	}
-	return make_capabilities(&maker, error);
+	return make_capabilities(maker, error);
+}
+
+/* Each as soon as it has answered: one that hangs keeps no node from those before it. */
+static int make_gpu_nodes(const struct maker *maker, struct error *error)
+{
+	_cleanup_strv_ struct strv gpus = { 0 };
+	int r = 0;
+
+	if (fs_list(maker->root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
+		return 0;
+	for (size_t i = 0; i < gpus.count && r == 0; i++) {
+		struct module_node node;
+
+		if (procfs_gpu_node(maker->root_fd, gpus.items[i], &node))
+			r = make_node(maker, node.path, maker->mode, node.device, error);
+	}
+	return r;
 }
 
 int gpu_make_addon_nodes(
@@ -161,17 +164,32 @@ static int choose_symvers(const struct role *role, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "/%s from /%s", to, from) : 0;
 }
 
+/*
+ * Makes the nodes of what /proc/devices and /proc/driver/nvidia list now: the control device,
+ * modesetting, unified memory, the MIG capabilities, addons, and GPUs. One that is right already is
+ * left alone. The driver's own are not made where it is not to have its files modified
+ * (NVreg_ModifyDeviceFiles=0).
+ */
 int gpu_make_nodes(struct action *action)
 {
 	const struct role *role = action->role;
 	int root_fd = role->root_fd;
+	const struct maker maker = {
+		.root_fd = root_fd,
+		.mode = (mode_t) parameter(root_fd, "DeviceFileMode", 0666) & 0777,
+		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
+		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
+	};
+	bool is_wanted = parameter(root_fd, "ModifyDeviceFiles", 1) != 0;
 	struct error error = { 0 };
 
 	/* The vendor's programs make what is missing, too, where they may. */
-	if (make_nodes(root_fd, &error) < 0)
+	if (is_wanted && make_base_nodes(&maker, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
 	/* For modules that stayed loaded, or that the pod's other containers loaded. */
 	if (gpu_make_addon_nodes(root_fd, NULL, root_fd, &error) < 0)
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
+	if (is_wanted && make_gpu_nodes(&maker, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
 	return 0;
 }

@@ -255,6 +255,7 @@ int fast_path_forget_gone(struct action *action)
 	remove_file(&gpu->role, CONTRACT_DRIVER_STATE);
 	remove_file(&gpu->role, FINGERPRINT_PATH);
 	remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
+	remove_file(&gpu->role, REFUSED_PARAMETERS_PATH);
 	return 0;
 }
 
@@ -330,30 +331,30 @@ void fast_path_note_refused(const struct role *role)
 		remove_file(role, REFUSED_PARAMETERS_PATH); /* they are tried again, then */
 }
 
-static bool are_refused(const struct role *role)
+/* Has PARAMETERS_PATH the text of the file? */
+static bool are_those_of(const struct role *role, const char *path)
 {
-	_cleanup_strv_ struct strv why = { 0 };
-	_cleanup_free_ char *refused = NULL, *now = NULL;
+	_cleanup_free_ char *text = NULL, *now = NULL;
 
-	return role_list_read(role, ROLE_REFUSED_LIST, &why) == 0 &&
-	       fs_read(role->root_fd, REFUSED_PARAMETERS_PATH, FINGERPRINT_SIZE, &refused, NULL) ==
-		       0 &&
+	return fs_read(role->root_fd, path, FINGERPRINT_SIZE, &text, NULL) == 0 &&
 	       fs_read(role->root_fd, PARAMETERS_PATH, FINGERPRINT_SIZE, &now, NULL) == 0 &&
-	       strcmp(refused, now) == 0;
+	       strcmp(text, now) == 0;
 }
 
 int fast_path_avoid_refused(struct action *action)
 {
 	const struct role *role = action->role;
+	_cleanup_strv_ struct strv why = { 0 };
 	_cleanup_free_ char *earlier = NULL;
 	int r;
 
-	if (!are_refused(role)) {
+	/* The driver has those that are asked for, again. */
+	if (are_those_of(role, KEPT_PARAMETERS_PATH))
 		role_list_remove(role, ROLE_REFUSED_LIST);
-		return 0;
-	}
 	/* With no driver there is nothing to lose. */
-	if (sysmodule_is_live(role->root_fd, "nvidia"))
+	if (role_list_read(role, ROLE_REFUSED_LIST, &why) == 0 &&
+		sysmodule_is_live(role->root_fd, "nvidia") &&
+		are_those_of(role, REFUSED_PARAMETERS_PATH))
 		earlier = fast_path_earlier_parameters(role);
 	if (!earlier)
 		return 0;
@@ -361,12 +362,14 @@ int fast_path_avoid_refused(struct action *action)
 		"the running driver has refused the parameters of /" CONTRACT_MODULE_CONF
 		" before, and keeps its earlier ones");
 	r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, earlier, strlen(earlier), 0644);
+	if (r < 0)
+		(void) error_set_errno(&action->error, r, "/" PARAMETERS_PATH);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
 void fast_path_forget_refused(const struct role *role)
 {
-	if (are_refused(role))
+	if (!are_those_of(role, KEPT_PARAMETERS_PATH))
 		role_list_remove(role, ROLE_REFUSED_LIST);
 }
 

@@ -313,11 +313,12 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	/* A GPU that hangs keeps who asks the driver about it: its node is made by the programs. */
+	/* The driver asks each GPU, and one that hangs keeps it. */
 	{ .name = "device-nodes",
 		.kind = STEP_WORKER,
 		.perform = gpu_make_nodes,
-		.deadline_ms = 60 * 1000,
+		.deadline_ms = 20 * 1000,
+		.stoppable = true,
 		.may_fail = true },
 	{ .name = "export-root", .perform = gpu_export_root }, /* undone by gpu_withdraw_root() */
 	{ .name = "start-daemons",

@@ -161,7 +161,7 @@ void fast_path_note_refused(const struct role *role);
  * refused, it gets the earlier one again, so that nothing is reloaded for what is refused anyway.
  */
 int fast_path_avoid_refused(struct action *action);
-/* In a worker: the text of PARAMETERS_PATH was taken, so it is not refused any more. */
+/* In a worker: the driver is loaded. Unless it has its earlier parameters, it has refused none. */
 void fast_path_forget_refused(const struct role *role);
 /* A watch: removes nvidia-driver.state while the fingerprint does not hold. */
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms);

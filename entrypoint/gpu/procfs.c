@@ -151,38 +151,51 @@ size_t procfs_addon_nodes(
 	return found.count;
 }
 
-static void find_gpus(int root_fd, struct found_nodes *found)
+static void find_gpu(int root_fd, const char *address, struct found_nodes *found)
 {
-	_cleanup_strv_ struct strv gpus = { 0 };
+	char path[300], minor[16], node_path[32];
+	struct gpu_module_node row = { "nvidia", NVIDIA_FRONTEND, 0, node_path, false };
+	size_t before = found->count;
 
-	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
+	(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information", address);
+	procfs_value(root_fd, path, "Device Minor", minor, sizeof(minor));
+	if (!*minor)
 		return;
-	for (size_t i = 0; i < gpus.count; i++) {
-		char path[300], minor[16], node_path[32];
-		struct gpu_module_node row = { "nvidia", NVIDIA_FRONTEND, 0, node_path, false };
-		size_t before;
-
-		(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information",
-			gpus.items[i]);
-		procfs_value(root_fd, path, "Device Minor", minor, sizeof(minor));
-		if (!*minor)
-			continue;
-		(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
-		row.minor = (unsigned) strtoul(minor, NULL, 10);
-		before = found->count;
-		add_numbered(root_fd, gpu_module_find("nvidia"), &row, found);
-		for (size_t k = before; k < found->count; k++)
-			found->nodes[k].is_gpu = true;
-	}
+	(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
+	row.minor = (unsigned) strtoul(minor, NULL, 10);
+	add_numbered(root_fd, gpu_module_find("nvidia"), &row, found);
+	for (size_t k = before; k < found->count; k++)
+		found->nodes[k].is_gpu = true;
 }
 
-size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
+bool procfs_gpu_node(int root_fd, const char *address, struct module_node *ret)
+{
+	struct found_nodes found = { .nodes = ret, .most = 1 };
+
+	find_gpu(root_fd, address, &found);
+	return found.count;
+}
+
+size_t procfs_base_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
 {
 	struct found_nodes found = { .nodes = nodes, .most = DRIVER_NODES_MAX };
 
 	for (const struct gpu_module *row = gpu_modules; row->name; row++)
 		if (row->kind == GPU_MODULE_BASE)
 			find_nodes(root_fd, row, &found);
-	find_gpus(root_fd, &found);
+	return found.count;
+}
+
+size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
+{
+	struct found_nodes found = {
+		.nodes = nodes, .count = procfs_base_nodes(root_fd, nodes), .most = DRIVER_NODES_MAX
+	};
+	_cleanup_strv_ struct strv gpus = { 0 };
+
+	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
+		return found.count;
+	for (size_t i = 0; i < gpus.count; i++)
+		find_gpu(root_fd, gpus.items[i], &found);
 	return found.count;
 }

@@ -48,6 +48,9 @@ struct module_node {
  * caller for as long, which is therefore a process of its own.
  */
 size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
+/* Its parts: all but the GPUs, for which no GPU is asked; and the one at a PCI address, if any. */
+size_t procfs_base_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
+bool procfs_gpu_node(int root_fd, const char *address, struct module_node *ret);
 
 #define ADDON_NODES_MAX (1 + 16)
 

@@ -312,10 +312,6 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 	if (texts)
 		texts->is_known = !fs_exists(root_fd, PROCFS_NVIDIA "/gpus") ||
 				  status_ask_child(ask_gpus, root_fd, texts, sizeof(*texts));
-	if (texts && !texts->is_known)
-		status_finding(findings, json,
-			"the driver gave no answer about its GPUs within 5 s: one hangs, and dmesg "
-			"may show its Xid; drain the node and reset the GPU or boot it again");
 	json_write_open(json, "devices", '[');
 	for (int i = 0; i < count; i++) {
 		const struct pci_function *function = &functions[i];
@@ -347,6 +343,10 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 				link.width, link.width_possible);
 	}
 	json_write_close(json, ']');
+	if (texts && !texts->is_known)
+		status_finding(findings, json,
+			"the driver gave no answer about its GPUs within 5 s: one hangs, and dmesg "
+			"may show its Xid; drain the node and reset the GPU or boot it again");
 	if (count <= 0)
 		status_print(json, "devices  no NVIDIA or Mellanox PCI function\n");
 }

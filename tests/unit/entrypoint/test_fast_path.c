@@ -140,10 +140,14 @@ static void refused_parameters_are_not_tried_again(void **state)
 	fast_path_forget_refused(&gpu.role);
 	strv_free(&why);
 	assert_int_equal(role_list_read(&gpu.role, ROLE_REFUSED_LIST, &why), 0);
-	/* Other ones are tried. */
+	/* Other ones are tried, and forget the refused ones when they are taken. */
 	folder_write_text(folder, PARAMETERS_PATH, "# abc\n");
 	assert_int_equal(fast_path_avoid_refused(&action), 0);
 	expect_parameters(folder, "# abc\n");
+	strv_free(&why);
+	assert_int_equal(role_list_read(&gpu.role, ROLE_REFUSED_LIST, &why), 0);
+	fast_path_forget_refused(&gpu.role);
+	strv_free(&why);
 	assert_int_equal(role_list_read(&gpu.role, ROLE_REFUSED_LIST, &why), -ENOENT);
 	forget(&gpu);
 }
