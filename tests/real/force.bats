@@ -247,6 +247,7 @@ id_of() {
     [[ $output == *"nvidia-peermem: the old image has none, this one has one for OFED "* && $output != *"WARNING: nvidia-peermem"* ]]
     run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --force --output "$to"
     ((status != 0))
+    echo "$output"
     [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]
 }
 
