@@ -356,7 +356,7 @@ static int work(struct verb *verb)
 	else
 		print_text(verb);
 	/* Half a plan is none, whatever it says. */
-	if (!message_flush())
+	if (message_flush() < 0)
 		return message_end(EXIT_CODE_OK);
 	print_warnings(verb);
 	if (code != EXIT_CODE_OK)

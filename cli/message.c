@@ -210,19 +210,14 @@ void message_lost(void)
 	lost = true;
 }
 
-bool message_flush(void)
+int message_flush(void)
 {
 	errno = 0;
 	if (fflush(stdout) != 0 || ferror(stdout))
 		message_lost();
-	return !lost;
-}
-
-int message_unwritten(void)
-{
-	if (message_flush())
+	if (!lost)
 		return 0;
-	return lost_error ? lost_error : EIO;
+	return lost_error ? -lost_error : -EIO;
 }
 
 void message_start(void)
@@ -233,7 +228,7 @@ void message_start(void)
 
 int message_end(int code)
 {
-	if (message_flush())
+	if (message_flush() == 0)
 		return code;
 	message_print(stderr, COLOUR_RED, "slipway: the output could not be written%s%s\n",
 		lost_error ? ": " : "", lost_error ? strerror(lost_error) : "");

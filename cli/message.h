@@ -31,10 +31,11 @@ void message_error(FILE *file, const char *who, const struct error *error);
 
 /* A write to stdout has just failed with errno, which a later flush does not tell. */
 void message_lost(void);
-/* Writes what stdout holds. False: some of this process' output could not be written so far. */
-bool message_flush(void);
-/* The same for a process that says it to another: 0, or the errno for its message_lost(). */
-int message_unwritten(void);
+/*
+ * Writes what stdout holds. Returns 0, or, when some of this process' output could not be written
+ * so far, the negative errno of the first failure, -EIO where it is not known.
+ */
+int message_flush(void);
 /* In a new process: what another one could not write is not its own. */
 void message_start(void);
 /*

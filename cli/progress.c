@@ -112,7 +112,7 @@ static _printf_(5, 6) void event(const struct progress *progress, const char *ki
 		json_text_string(progress->json, value);
 	}
 	(void) fputs("}\n", progress->json);
-	(void) (progress->json == stdout ? !message_flush() : fflush(progress->json));
+	(void) (progress->json == stdout ? message_flush() : fflush(progress->json));
 }
 
 /* By one write: several processes print lines. */

@@ -38,8 +38,13 @@
 
 #define SHN_LIVEPATCH 0xff20 /* include/uapi/linux/elf.h */
 
-/* PERCPU_MODULE_RESERVE of include/linux/percpu.h. */
-#define PERCPU_SPACE ((uint64_t) 8 << 10)
+/*
+ * PERCPU_MODULE_RESERVE of include/linux/percpu.h. With CONFIG_MEM_ALLOC_PROFILING, of 6.10, each
+ * place that allocates memory has counters in the section, so the kernel reserves more. 7.2 does
+ * neither: it makes the counters when it loads the module.
+ */
+#define PERCPU_SPACE      ((uint64_t) 8 << 10)
+#define PERCPU_SPACE_TAGS ((uint64_t) 64 << 10)
 
 /* scs_patch() of arch/arm64/kernel/patch-scs.c is of 6.2. */
 #define SINCE_SHADOW_STACKS ELF_VERSION(6, 2)
@@ -568,6 +573,21 @@ static void check_struct(const struct elf_parts *parts, struct elf_defects *defe
 			ull(parts->sections[index].sh_offset + place));
 }
 
+/*
+ * Was it made for a kernel with CONFIG_MEM_ALLOC_PROFILING? The names are those of
+ * include/asm-generic/codetag.lds.h: 6.12 has the first, 7.2 the second.
+ */
+static bool has_allocation_tags(const struct elf_parts *parts)
+{
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const char *name = elf_section_name(parts, i);
+
+		if (strcmp(name, "alloc_tags") == 0 || strcmp(name, ".codetag.alloc_tags") == 0)
+			return true;
+	}
+	return false;
+}
+
 /* percpu_modalloc() cuts the alignment to a page; pcpu_alloc() of mm/percpu.c wants powers of two.
  */
 static void check_percpu(const struct elf_parts *parts, struct elf_defects *defects)
@@ -580,13 +600,16 @@ static void check_percpu(const struct elf_parts *parts, struct elf_defects *defe
 	uint64_t align = section->sh_addralign;
 	uint64_t page_kib = !machine ? 4 : machine->page_kib ? machine->page_kib : 64;
 	struct elf_defect wanted = { .code = -E2BIG };
+	uint64_t space = PERCPU_SPACE;
 	bool odd = align & (align - 1);
 
 	if (!index || !section->sh_size)
 		return;
+	if (section->sh_size > space && has_allocation_tags(parts))
+		space = PERCPU_SPACE_TAGS;
 	if (odd && align > 4096 && align <= page_kib << 10)
 		wanted.page_kib = align > 16384 ? 64 : 16;
-	if (section->sh_size > PERCPU_SPACE || (odd && (align < 4096 || wanted.page_kib)))
+	if (section->sh_size > space || (odd && (align < 4096 || wanted.page_kib)))
 		mind_as(defects, &wanted, text, ull(section->sh_size), ull(align));
 	else if (section->sh_type != SHT_NOBITS)
 		mind_beyond(parts, defects, 0, "its section .data..percpu", section);

@@ -29,7 +29,7 @@ struct outcome {
 	int result;
 	enum exit_code failure;
 	bool ran;
-	int unwritten; /* of message_unwritten() */
+	int unwritten; /* of message_flush() */
 	struct error error;
 };
 
@@ -127,7 +127,7 @@ static _Noreturn void work(
 		outcome->result = stage_make(build, stage, &outcome->error);
 	outcome->failure = context->failure;
 	outcome->ran = stage->cached->ran;
-	outcome->unwritten = message_unwritten();
+	outcome->unwritten = message_flush();
 	outcome->is_known = true;
 	(void) fflush(NULL);
 	_exit(0);
@@ -230,7 +230,7 @@ static void collect(struct execution *execution, size_t slot)
 	}
 	progress_table_end(&execution->build->context.progress, &execution->shared->stages[slot]);
 	if (outcome->unwritten) {
-		errno = outcome->unwritten;
+		errno = -outcome->unwritten;
 		message_lost();
 	}
 	if (outcome->result < 0) {

@@ -560,6 +560,21 @@ static void alignments_are_cut_to_a_page(void **state)
 	}
 }
 
+static void profiled_allocations_have_more_space(void **state)
+{
+	_cleanup_file_ struct file *file = make_file();
+
+	file->sections[PERCPU].sh_type = SHT_NOBITS;
+	file->sections[PERCPU].sh_size = 9 << 10;
+	assert_proof(*state, file, ENOMEM, "has 9216 bytes and alignment 8, more than modules");
+	name_section(file, NOTE, ".codetag.alloc_tags");
+	assert_proof(*state, file, 0, "");
+	name_section(file, NOTE, "alloc_tags");
+	assert_proof(*state, file, 0, "");
+	file->sections[PERCPU].sh_size = 65 << 10;
+	assert_proof(*state, file, ENOMEM, "has 66560 bytes");
+}
+
 static void shadow_stacks_are_a_doubt(void **state)
 {
 	_cleanup_file_ struct file *file = make_file();
@@ -592,6 +607,7 @@ int main(void)
 		folder_test(the_vermagic_is_compared_to_its_end),
 		folder_test(modules_have_two_gib),
 		folder_test(alignments_are_cut_to_a_page),
+		folder_test(profiled_allocations_have_more_space),
 		folder_test(shadow_stacks_are_a_doubt),
 	};
 
