@@ -40,11 +40,12 @@
 
 /*
  * PERCPU_MODULE_RESERVE of include/linux/percpu.h. With CONFIG_MEM_ALLOC_PROFILING, of 6.10, each
- * place that allocates memory has counters in the section, so the kernel reserves more. 7.2 does
+ * place that allocates memory has a counter in the section, so the kernel reserves more. 7.2 does
  * neither: it makes the counters when it loads the module.
  */
-#define PERCPU_SPACE      ((uint64_t) 8 << 10)
-#define PERCPU_SPACE_TAGS ((uint64_t) 64 << 10)
+#define PERCPU_SPACE          ((uint64_t) 8 << 10)
+#define PERCPU_SPACE_PROFILED ((uint64_t) 64 << 10)
+#define PROFILE_COUNTER       "_alloc_tag_cntr" /* DEFINE_ALLOC_TAG() of linux/alloc_tag.h */
 
 /* scs_patch() of arch/arm64/kernel/patch-scs.c is of 6.2. */
 #define SINCE_SHADOW_STACKS ELF_VERSION(6, 2)
@@ -573,16 +574,15 @@ static void check_struct(const struct elf_parts *parts, struct elf_defects *defe
 			ull(parts->sections[index].sh_offset + place));
 }
 
-/*
- * Was it made for a kernel with CONFIG_MEM_ALLOC_PROFILING? The names are those of
- * include/asm-generic/codetag.lds.h: 6.12 has the first, 7.2 the second.
- */
-static bool has_allocation_tags(const struct elf_parts *parts)
+static bool has_profile_counters(const struct elf_parts *parts, unsigned int section)
 {
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		const char *name = elf_section_name(parts, i);
+	Elf64_Sym symbol;
 
-		if (strcmp(name, "alloc_tags") == 0 || strcmp(name, ".codetag.alloc_tags") == 0)
+	for (size_t i = 0; i < parts->symbol_count; i++) {
+		elf_symbol_at(parts, i, &symbol);
+		if (symbol.st_shndx == section &&
+			strncmp(elf_symbol_name(parts, &symbol), PROFILE_COUNTER,
+				strlen(PROFILE_COUNTER)) == 0)
 			return true;
 	}
 	return false;
@@ -605,8 +605,8 @@ static void check_percpu(const struct elf_parts *parts, struct elf_defects *defe
 
 	if (!index || !section->sh_size)
 		return;
-	if (section->sh_size > space && has_allocation_tags(parts))
-		space = PERCPU_SPACE_TAGS;
+	if (section->sh_size > space && has_profile_counters(parts, index))
+		space = PERCPU_SPACE_PROFILED;
 	if (odd && align > 4096 && align <= page_kib << 10)
 		wanted.page_kib = align > 16384 ? 64 : 16;
 	if (section->sh_size > space || (odd && (align < 4096 || wanted.page_kib)))

@@ -104,11 +104,11 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 	return 0;
 }
 
-/* All but the GPUs' own. */
-static int make_base_nodes(const struct maker *maker, struct error *error)
+static int make_driver_nodes(
+	const struct maker *maker, const struct procfs_gpus *gpus, struct error *error)
 {
 	struct module_node nodes[DRIVER_NODES_MAX];
-	size_t count = procfs_base_nodes(maker->root_fd, nodes);
+	size_t count = procfs_driver_nodes(maker->root_fd, gpus, nodes);
 
 	for (size_t i = 0; i < count; i++) {
 		int r = make_node(maker, nodes[i].path, maker->mode, nodes[i].device, error);
@@ -117,23 +117,6 @@ static int make_base_nodes(const struct maker *maker, struct error *error)
 			return r;
 	}
 	return make_capabilities(maker, error);
-}
-
-/* Each as soon as it has answered: one that hangs keeps no node from those before it. */
-static int make_gpu_nodes(const struct maker *maker, struct error *error)
-{
-	_cleanup_strv_ struct strv gpus = { 0 };
-	int r = 0;
-
-	if (fs_list(maker->root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
-		return 0;
-	for (size_t i = 0; i < gpus.count && r == 0; i++) {
-		struct module_node node;
-
-		if (procfs_gpu_node(maker->root_fd, gpus.items[i], &node))
-			r = make_node(maker, node.path, maker->mode, node.device, error);
-	}
-	return r;
 }
 
 int gpu_make_addon_nodes(
@@ -183,14 +166,22 @@ int gpu_make_nodes(struct action *action)
 	bool is_wanted = parameter(root_fd, "ModifyDeviceFiles", 1) != 0;
 	struct error error = { 0 };
 
-	/* The vendor's programs make what is missing, too, where they may. */
-	if (is_wanted && make_base_nodes(&maker, &error) < 0)
-		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
+	struct procfs_gpus gpus = { .count = 0 };
+
 	/* For modules that stayed loaded, or that the pod's other containers loaded. */
 	if (gpu_make_addon_nodes(root_fd, NULL, root_fd, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
-	if (is_wanted && make_gpu_nodes(&maker, &error) < 0)
+	if (!is_wanted)
+		return 0;
+	/* The vendor's programs make what is missing, too, where they may. */
+	(void) !make_driver_nodes(&maker, &gpus, &error); /* before a GPU that hangs is asked */
+	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &gpus);
+	if (make_driver_nodes(&maker, &gpus, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
+	for (size_t i = 0; i < gpus.count; i++)
+		if (!gpus.items[i].has_answered)
+			worker_report(action->worker, WORKER_NOTE, 0, PROCFS_NO_ANSWER,
+				gpus.items[i].address, PROCFS_GPUS_MS / 1000);
 	return 0;
 }
 

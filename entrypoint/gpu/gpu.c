@@ -313,7 +313,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	/* The driver asks each GPU, and one that hangs keeps it. */
+	/* Longer than PROCFS_GPUS_MS. */
 	{ .name = "device-nodes",
 		.kind = STEP_WORKER,
 		.perform = gpu_make_nodes,

@@ -177,7 +177,7 @@ int gpu_make_addon_nodes(int root_fd, const struct gpu_module *module, int drive
 
 /*
  * STEP_WORKER: makes the device nodes of all that is loaded, in the container's own /dev. Reports
- * what it could not make, and asks the driver about each GPU: see procfs_driver_nodes().
+ * what it could not make, and asks the driver about each GPU: see procfs_gpus_ask().
  */
 int gpu_make_nodes(struct action *action);
 

@@ -7,6 +7,8 @@
 
 #include "common/fs.h"
 #include "common/strv.h"
+#include "entrypoint/engine/ask.h"
+#include "entrypoint/engine/spawn.h"
 
 void procfs_text_value(const char *text, const char *key, char *value, size_t size)
 {
@@ -151,14 +153,63 @@ size_t procfs_addon_nodes(
 	return found.count;
 }
 
-static void find_gpu(int root_fd, const char *address, struct found_nodes *found)
+struct question {
+	int root_fd;
+	struct procfs_gpu *gpu;
+};
+
+static void ask_gpu(void *context)
 {
-	char path[300], minor[16], node_path[32];
+	const struct question *question = context;
+	struct procfs_gpu *gpu = question->gpu;
+	_cleanup_free_ char *text = NULL;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%s/information", gpu->address);
+	if (fs_read(question->root_fd, path, 0, &text, NULL) == 0)
+		(void) snprintf(gpu->text, sizeof(gpu->text), "%s", text);
+	gpu->has_answered = true;
+}
+
+/* All at once: none waits for another one. */
+static void ask_gpus(int root_fd, void *answer)
+{
+	struct procfs_gpus *gpus = answer;
+	pid_t pids[PROCFS_GPUS_MAX];
+
+	for (size_t i = 0; i < gpus->count; i++) {
+		struct question question = { root_fd, &gpus->items[i] };
+		const struct spawn child = { .run = ask_gpu, .context = &question };
+
+		if (spawn_start(&child, &pids[i]) < 0)
+			pids[i] = 0;
+	}
+	for (size_t i = 0; i < gpus->count; i++)
+		if (pids[i])
+			(void) spawn_wait(pids[i]);
+}
+
+void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret)
+{
+	_cleanup_strv_ struct strv addresses = { 0 };
+
+	*ret = (struct procfs_gpus){ .count = 0 };
+	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &addresses) < 0)
+		return;
+	for (size_t i = 0; i < addresses.count && i < PROCFS_GPUS_MAX; i++)
+		(void) snprintf(ret->items[ret->count++].address, sizeof(ret->items[0].address),
+			"%.31s", addresses.items[i]);
+	if (ret->count)
+		(void) ask_in_child(ask_gpus, root_fd, ret, sizeof(*ret), timeout_ms);
+}
+
+static void find_gpu(int root_fd, const struct procfs_gpu *gpu, struct found_nodes *found)
+{
+	char minor[16], node_path[32];
 	struct gpu_module_node row = { "nvidia", NVIDIA_FRONTEND, 0, node_path, false };
 	size_t before = found->count;
 
-	(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information", address);
-	procfs_value(root_fd, path, "Device Minor", minor, sizeof(minor));
+	procfs_text_value(gpu->text, "Device Minor", minor, sizeof(minor));
 	if (!*minor)
 		return;
 	(void) snprintf(node_path, sizeof(node_path), "dev/nvidia%s", minor);
@@ -168,34 +219,15 @@ static void find_gpu(int root_fd, const char *address, struct found_nodes *found
 		found->nodes[k].is_gpu = true;
 }
 
-bool procfs_gpu_node(int root_fd, const char *address, struct module_node *ret)
-{
-	struct found_nodes found = { .nodes = ret, .most = 1 };
-
-	find_gpu(root_fd, address, &found);
-	return found.count;
-}
-
-size_t procfs_base_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
+size_t procfs_driver_nodes(
+	int root_fd, const struct procfs_gpus *gpus, struct module_node nodes[DRIVER_NODES_MAX])
 {
 	struct found_nodes found = { .nodes = nodes, .most = DRIVER_NODES_MAX };
 
 	for (const struct gpu_module *row = gpu_modules; row->name; row++)
 		if (row->kind == GPU_MODULE_BASE)
 			find_nodes(root_fd, row, &found);
-	return found.count;
-}
-
-size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX])
-{
-	struct found_nodes found = {
-		.nodes = nodes, .count = procfs_base_nodes(root_fd, nodes), .most = DRIVER_NODES_MAX
-	};
-	_cleanup_strv_ struct strv gpus = { 0 };
-
-	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &gpus) < 0)
-		return found.count;
-	for (size_t i = 0; i < gpus.count; i++)
-		find_gpu(root_fd, gpus.items[i], &found);
+	for (size_t i = 0; i < gpus->count; i++)
+		find_gpu(root_fd, &gpus->items[i], &found);
 	return found.count;
 }

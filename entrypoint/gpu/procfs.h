@@ -31,6 +31,30 @@ int procfs_major(int root_fd, const char *name);
 /* The minor that a capability file of the driver names (DeviceFileMinor), or -1. */
 long procfs_capability_minor(int root_fd, const char *path);
 
+#define PROCFS_GPUS_MAX 128
+#define PROCFS_GPUS_MS  10000 /* the timeout for it */
+
+/* With the GPU's address and the seconds. */
+#define PROCFS_NO_ANSWER                                                                           \
+	"%s: the driver gave no answer about this GPU within %d s: if it still does not, the GPU " \
+	"hangs, and dmesg may show its Xid; drain the node and reset the GPU or boot it again"
+
+struct procfs_gpus {
+	size_t count;
+	struct procfs_gpu {
+		char address[32];
+		bool has_answered;
+		char text[1024]; /* of /proc/driver/nvidia/gpus/<address>/information; or "" */
+	} items[PROCFS_GPUS_MAX];
+};
+
+/*
+ * Asks the driver about each GPU, which takes its locks and may ask the GPU's firmware
+ * (nv-procfs.c: nv_procfs_read_gpu_info()). One that hangs has not answered when @timeout_ms have
+ * passed.
+ */
+void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret);
+
 struct module_node {
 	const struct gpu_module *module;
 	char path[80]; /* below the root or the driver root: "dev/nvidiactl", "dev/nvidia-fs0" */
@@ -39,18 +63,15 @@ struct module_node {
 	bool is_gpu;      /* one of several: a container may be given others */
 };
 
-#define DRIVER_NODES_MAX (4 + 128)
+#define DRIVER_NODES_MAX (4 + PROCFS_GPUS_MAX)
 
 /*
- * The device nodes of the driver's own modules, as far as /proc/devices and /proc/driver/nvidia
- * list their devices now: the control device, GPUs, unified memory, modesetting. Returns how many.
- * The driver asks each GPU (nv-procfs.c: nv_procfs_read_gpu_info()): one that hangs keeps the
- * caller for as long, which is therefore a process of its own.
+ * The device nodes of the driver's own modules, as far as /proc/devices lists their devices now:
+ * the control device, unified memory, modesetting, and those of @gpus that have answered. Returns
+ * how many.
  */
-size_t procfs_driver_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
-/* Its parts: all but the GPUs, for which no GPU is asked; and the one at a PCI address, if any. */
-size_t procfs_base_nodes(int root_fd, struct module_node nodes[DRIVER_NODES_MAX]);
-bool procfs_gpu_node(int root_fd, const char *address, struct module_node *ret);
+size_t procfs_driver_nodes(
+	int root_fd, const struct procfs_gpus *gpus, struct module_node nodes[DRIVER_NODES_MAX]);
 
 #define ADDON_NODES_MAX (1 + 16)
 

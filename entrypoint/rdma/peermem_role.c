@@ -24,8 +24,9 @@
 #define LOAD_DEADLINE_MS    (600 * 1000)
 #define RELEASE_DEADLINE_MS (60 * 1000)
 
-/* No event comes when users of peermem end that are no process (or none that is seen). */
-#define RELEASE_RETRY_MS 500
+/* No event comes when users of peermem end that are no process (or none that is seen), or when a
+ * worker ends that hung in the kernel. */
+#define RETRY_MS 500
 
 /* The holder's lock falls a moment after its file is closed, which is the event. */
 #define LOCK_RETRY_MS 50
@@ -216,6 +217,7 @@ static bool load(struct role *role, uint64_t *wake_ms)
 	uint64_t looked_us = wall_us();
 	const char *missing = find_missing(role);
 	struct action outcome;
+	int r;
 
 	if (missing) {
 		wait_for(role, missing, wake_ms);
@@ -230,9 +232,15 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		(void) snprintf(ofed.build_id, sizeof(ofed.build_id), "?");
 	if (strcmp(ofed.build_id, state->refused) == 0)
 		return false;
-	if (plan_do(&role->plan, &step, &outcome) == 0) {
+	r = plan_do(&role->plan, &step, &outcome);
+	if (r == 0) {
 		report_loaded(role, looked_us);
 		return true;
+	}
+	if (r == -EDEADLK) { /* not tried */
+		report(role, outcome.reason, outcome.error.text);
+		wake_by(wake_ms, clock_monotonic_ms() + RETRY_MS);
+		return false;
 	}
 	memcpy(state->refused, ofed.build_id, sizeof(state->refused));
 	report(role, outcome.reason, outcome.error.text);
@@ -263,7 +271,7 @@ static bool release(struct role *role, uint64_t *wake_ms)
 		}
 		report(role, outcome.reason, outcome.error.text);
 	}
-	wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
+	wake_by(wake_ms, clock_monotonic_ms() + RETRY_MS);
 	return false;
 }
 

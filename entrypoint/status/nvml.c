@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/library.h"
+#include "entrypoint/engine/ask.h"
 #include "module/running.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -180,8 +181,10 @@ void nvml_fabric(int root_fd, struct nvml_answer *answer)
 		why = "no driver is loaded";
 	else if (!fs_exists(root_fd, "dev/nvidiactl"))
 		why = "there is no /dev/nvidiactl here";
-	else if (!status_ask_child(ask_nvml, root_fd, answer, sizeof(*answer)))
+	else if (!ask_in_child(ask_nvml, root_fd, answer, sizeof(*answer), STATUS_LIBRARY_MS))
 		why = "libnvidia-ml gave no answer within 5 s";
-	if (why)
-		(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
+	if (!why)
+		return;
+	answer->count = -1;
+	(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
 }

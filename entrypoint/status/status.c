@@ -3,13 +3,9 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 
 #include "common/cleanup.h"
 #include "common/conf.h"
@@ -18,7 +14,6 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock_file.h"
 #include "entrypoint/engine/reason.h"
-#include "entrypoint/engine/spawn.h"
 #include "entrypoint/image.h"
 #include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/report.h"
@@ -62,67 +57,6 @@ void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE])
 	(void) snprintf(text, POD_TEXT_SIZE, "the host's");
 	if (process->in_pod)
 		pod_text(&process->pod, text);
-}
-
-/* ---- libraries that open devices */
-
-#define CHILD_DEADLINE_MS 5000
-
-struct question {
-	void (*ask)(int root_fd, void *answer);
-	int root_fd;
-	void *answer; /* shared with the child */
-};
-
-static void answer_question(void *context)
-{
-	const struct question *question = context;
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	/* If it hangs, the reader of our output would wait for its end. */
-	for (int i = 0; fd >= 0 && i <= STDERR_FILENO; i++)
-		(void) dup2(fd, i);
-	question->ask(question->root_fd, question->answer);
-}
-
-/* True when it ended in time, by itself. The pipe closes with the child. */
-static bool wait_for_child(pid_t pid, int pipe_fd)
-{
-	struct pollfd end = { .fd = pipe_fd };
-
-	if (poll(&end, 1, CHILD_DEADLINE_MS) > 0)
-		return spawn_wait(pid) == 0;
-	(void) kill(pid, SIGKILL);
-	(void) waitpid(pid, NULL, WNOHANG);
-	return false;
-}
-
-bool status_ask_child(
-	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size)
-{
-	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct question question = { ask, root_fd, shared };
-	const struct spawn child = { .run = answer_question, .context = &question };
-	_cleanup_close_ int read_fd = -1;
-	bool answered = false;
-	int ends[2];
-	pid_t pid;
-	int r;
-
-	if (shared == MAP_FAILED)
-		return false;
-	memcpy(shared, answer, size);
-	(void) fflush(NULL);
-	if (pipe2(ends, O_CLOEXEC) == 0) {
-		read_fd = ends[0];
-		r = spawn_start(&child, &pid);
-		(void) close(ends[1]);
-		answered = r == 0 && wait_for_child(pid, read_fd);
-	}
-	if (answered)
-		memcpy(answer, shared, size);
-	(void) munmap(shared, size);
-	return answered;
 }
 
 bool status_find_symbols(void *library, const struct status_symbol *symbols, size_t count)
@@ -524,6 +458,8 @@ int status_main(int root_fd, const struct status_options *options)
 	struct json *form = options->json ? &object : NULL;
 	struct findings findings = { .incomplete = false };
 	int exit_code;
+
+	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &findings.gpus);
 
 	json_write_open(form, NULL, '{');
 	status_kernel(root_fd, form, &findings);

@@ -224,60 +224,28 @@ static void read_link(int root_fd, const struct pci_function *function, struct p
 		pci_link_read(root_fd, &path, link);
 }
 
-/* The texts of /proc/driver/nvidia/gpus/<address>/information. */
-struct gpu_texts {
-	bool is_known; /* the driver has answered */
-	size_t count;
-	struct {
-		char address[32];
-		char text[1024];
-	} gpus[64];
-};
-
-static void ask_gpus(int root_fd, void *answer)
+/* NULL: the driver does not list it. */
+static const struct procfs_gpu *gpu_at(const struct procfs_gpus *gpus, const char *address)
 {
-	struct gpu_texts *texts = answer;
-	_cleanup_strv_ struct strv addresses = { 0 };
-
-	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &addresses) < 0)
-		return;
-	for (size_t i = 0; i < addresses.count && texts->count < ARRAY_SIZE(texts->gpus); i++) {
-		_cleanup_free_ char *text = NULL;
-		char path[300];
-
-		(void) snprintf(path, sizeof(path), PROCFS_NVIDIA "/gpus/%.200s/information",
-			addresses.items[i]);
-		if (fs_read(root_fd, path, 0, &text, NULL) < 0)
-			continue;
-		(void) snprintf(texts->gpus[texts->count].address, sizeof(texts->gpus[0].address),
-			"%s", addresses.items[i]);
-		(void) snprintf(
-			texts->gpus[texts->count++].text, sizeof(texts->gpus[0].text), "%s", text);
-	}
+	for (size_t i = 0; i < gpus->count; i++)
+		if (strcmp(gpus->items[i].address, address) == 0)
+			return &gpus->items[i];
+	return NULL;
 }
 
-/* "" where the driver shows none. */
-static const char *text_of(const struct gpu_texts *texts, const char *address)
-{
-	for (size_t i = 0; i < texts->count; i++)
-		if (strcmp(texts->gpus[i].address, address) == 0)
-			return texts->gpus[i].text;
-	return "";
-}
-
-static void print_gpu(int root_fd, const struct pci_function *function,
-	const struct gpu_texts *texts, struct json *json)
+static void print_gpu(int root_fd, const struct pci_function *function, struct json *json,
+	struct findings *findings)
 {
 	enum { MODEL, UUID, FIRMWARE, MINOR, EXCLUDED, KEYS };
 	/* FIRMWARE is the GSP's, "N/A" until the GPU was first opened. */
 	static const char *const keys[KEYS] = { "Model", "GPU UUID", "GPU Firmware", "Device Minor",
 		"GPU Excluded" };
-	const char *text = text_of(texts, function->address);
+	const struct procfs_gpu *gpu = gpu_at(&findings->gpus, function->address);
 	char value[KEYS][64], path[128];
 	bool excluded, node;
 
 	for (size_t i = 0; i < KEYS; i++)
-		procfs_text_value(text, keys[i], value[i], sizeof(value[i]));
+		procfs_text_value(gpu ? gpu->text : "", keys[i], value[i], sizeof(value[i]));
 	excluded = strcmp(value[EXCLUDED], "Yes") == 0;
 	(void) snprintf(path, sizeof(path), "dev/nvidia%s", value[MINOR]);
 	node = *value[MINOR] && fs_exists(root_fd, path);
@@ -296,9 +264,9 @@ static void print_gpu(int root_fd, const struct pci_function *function,
 			*value[FIRMWARE] ? value[FIRMWARE] : "not known",
 			excluded ? ", EXCLUDED by NVreg_ExcludedGpus" : "");
 	else if (strcmp(function->driver, "nvidia") == 0)
-		status_print(json, texts->is_known
-					   ? ", but /proc/driver/nvidia/gpus does not list it"
-					   : ", which does not answer");
+		status_print(json, gpu && !gpu->has_answered
+					   ? ", which does not answer"
+					   : ", but /proc/driver/nvidia/gpus does not list it");
 	if (*value[MODEL] && !node)
 		status_print(json, ", no /dev/nvidia%s here", value[MINOR]);
 }
@@ -306,12 +274,9 @@ static void print_gpu(int root_fd, const struct pci_function *function,
 void status_devices(int root_fd, struct json *json, struct findings *findings)
 {
 	_cleanup_free_ struct pci_function *functions = NULL;
-	_cleanup_free_ struct gpu_texts *texts = calloc(1, sizeof(*texts));
-	int count = texts ? pci_functions(root_fd, &functions) : -ENOMEM;
+	const struct procfs_gpus *gpus = &findings->gpus;
+	int count = pci_functions(root_fd, &functions);
 
-	if (texts)
-		texts->is_known = !fs_exists(root_fd, PROCFS_NVIDIA "/gpus") ||
-				  status_ask_child(ask_gpus, root_fd, texts, sizeof(*texts));
 	json_write_open(json, "devices", '[');
 	for (int i = 0; i < count; i++) {
 		const struct pci_function *function = &functions[i];
@@ -332,7 +297,7 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 		status_print(json, "%-8s %s [%s] by %s", kind, function->address, id,
 			*function->driver ? function->driver : "no driver");
 		if (function->kind == PCI_GPU)
-			print_gpu(root_fd, function, texts, json);
+			print_gpu(root_fd, function, json, findings);
 		if (function->numa_node >= 0)
 			status_print(json, ", NUMA node %d", function->numa_node);
 		json_write_close(json, '}');
@@ -343,10 +308,10 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 				link.width, link.width_possible);
 	}
 	json_write_close(json, ']');
-	if (texts && !texts->is_known)
-		status_finding(findings, json,
-			"the driver gave no answer about its GPUs within 5 s: one hangs, and dmesg "
-			"may show its Xid; drain the node and reset the GPU or boot it again");
+	for (size_t i = 0; i < gpus->count; i++)
+		if (!gpus->items[i].has_answered)
+			status_finding(findings, json, PROCFS_NO_ANSWER, gpus->items[i].address,
+				PROCFS_GPUS_MS / 1000);
 	if (count <= 0)
 		status_print(json, "devices  no NVIDIA or Mellanox PCI function\n");
 }

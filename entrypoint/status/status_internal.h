@@ -12,15 +12,18 @@
 #include <sys/types.h>
 
 #include "common/json_text.h"
+#include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/processes.h"
 
 /* The label's column of a line that goes on with the one above. */
 #define STATUS_INDENT "         "
 
-/* Sentences about what is wrong: the lines with "!", and in JSON "findings". */
+/* Sentences about what is wrong: the lines with "!", and in JSON "findings"; and what they need. */
 struct findings {
 	struct strv lines;
 	bool incomplete; /* there was no memory for one */
+
+	struct procfs_gpus gpus; /* asked once, for all parts */
 };
 
 typedef void status_part(int root_fd, struct json *json, struct findings *findings);
@@ -48,12 +51,8 @@ void status_finding(struct findings *findings, const struct json *json, const ch
 /* "the host's", or which pod's. */
 void status_owner(const struct process_seen *process, char text[POD_TEXT_SIZE]);
 
-/*
- * Has @ask fill @answer in a child that is given five seconds, for libraries that open devices: one
- * that hangs in the kernel is left to the kernel. False when there was no answer in time.
- */
-bool status_ask_child(
-	void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size);
+/* How long a library that opens devices is given. */
+#define STATUS_LIBRARY_MS 5000
 
 struct status_symbol {
 	const char *name;

@@ -79,25 +79,10 @@ static void print_nodes(int root_fd, const char *place, const struct module_node
 	}
 }
 
-struct driver_nodes {
-	struct module_node items[DRIVER_NODES_MAX];
-	size_t count;
-};
-
-static void ask_driver_nodes(int root_fd, void *answer)
-{
-	struct driver_nodes *nodes = answer;
-
-	nodes->count = procfs_driver_nodes(root_fd, nodes->items);
-}
-
 static void print_driver_nodes(int root_fd, struct json *json, struct findings *findings)
 {
-	struct driver_nodes answer = { .count = 0 };
-	/* Without an answer status_devices() has its finding. */
-	bool is_known = status_ask_child(ask_driver_nodes, root_fd, &answer, sizeof(answer));
-	const struct module_node *nodes = answer.items;
-	size_t count = is_known ? answer.count : 0;
+	struct module_node nodes[DRIVER_NODES_MAX];
+	size_t count = procfs_driver_nodes(root_fd, &findings->gpus, nodes);
 
 	json_write_open(json, "nodes", '[');
 	if (has_some(root_fd, "", nodes, count))

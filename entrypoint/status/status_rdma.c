@@ -18,6 +18,7 @@
 #include "common/fs.h"
 #include "common/library.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/ask.h"
 #include "entrypoint/options.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/port.h"
@@ -275,7 +276,7 @@ void status_rdma(int root_fd, struct json *json, struct findings *findings)
 	/* The library looks at this system, whatever the root is. */
 	if (answer->count && fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
 		given.st_dev == system.st_dev && given.st_ino == system.st_ino)
-		(void) status_ask_child(ask_verbs, root_fd, answer, sizeof(*answer));
+		(void) ask_in_child(ask_verbs, root_fd, answer, sizeof(*answer), STATUS_LIBRARY_MS);
 	json_write_open(json, "rdma", '[');
 	for (size_t i = 0; i < answer->count; i++) {
 		const struct rdma_device *device = &answer->devices[i];

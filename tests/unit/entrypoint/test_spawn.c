@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "entrypoint/engine/ask.h"
 #include "entrypoint/engine/spawn.h"
 
 static void a_program_writes_where_it_is_told_to(void **state)
@@ -84,6 +85,26 @@ static void a_function_runs_in_a_child(void **state)
 	(void) close(ends[1]);
 }
 
+static void answer_one_of_two(int root_fd, void *answer)
+{
+	int *numbers = answer;
+
+	(void) root_fd;
+	numbers[0]++;
+	(void) pause();
+	numbers[1]++;
+}
+
+static void what_was_answered_before_it_hung_is_there(void **state)
+{
+	int numbers[] = { 1, 1 };
+
+	(void) state;
+	assert_false(ask_in_child(answer_one_of_two, -1, numbers, sizeof(numbers), 1000));
+	assert_int_equal(numbers[0], 2);
+	assert_int_equal(numbers[1], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -91,6 +112,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_is_not_there_is_an_errno),
 		cmocka_unit_test(signals_that_are_blocked_here_end_a_program),
 		cmocka_unit_test(a_function_runs_in_a_child),
+		cmocka_unit_test(what_was_answered_before_it_hung_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,23 @@ static void a_real_node_with_another_programs_driver(void **state)
 	assert_contains(json, "\"kind\":\"none\",\"management\":\"off\"");
 }
 
+static void a_gpu_that_does_not_answer_is_named(void **state)
+{
+	const struct folder *node = *state;
+	struct findings findings = { .gpus = { .count = 1,
+					     .items = { { .address = "0000:00:06.0" } } } };
+	struct json json = { .file = fopen("/dev/null", "w") };
+
+	assert_non_null(json.file);
+	put_real_node(node);
+	status_devices(node->fd, &json, &findings);
+	assert_int_equal(findings.lines.count, 1);
+	assert_contains(findings.lines.items[0],
+		"0000:00:06.0: the driver gave no answer about this GPU within 10 s");
+	strv_free(&findings.lines);
+	(void) fclose(json.file);
+}
+
 static void a_node_with_nothing(void **state)
 {
 	_cleanup_free_ char *text = status_of(*state, false, 1);
@@ -699,6 +716,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(a_real_node_with_another_programs_driver),
+		folder_test(a_gpu_that_does_not_answer_is_named),
 		folder_test(a_node_with_nothing),
 		folder_test(a_kernel_without_modules_is_said_to_be_one),
 		folder_test(a_locked_down_kernel_takes_signed_modules_only),

@@ -117,7 +117,7 @@ static void set_symbol(Elf64_Sym *symbol, uint32_t name, unsigned int bind, unsi
 /* One that every kernel takes. */
 static struct file *make_file(void)
 {
-	static const char strings[] = "\0printk\0maybe";
+	static const char strings[] = "\0printk\0maybe\0_alloc_tag_cntr.2";
 	static const char modinfo[] = "name=hand\0license=GPL\0vermagic=" VERMAGIC;
 	struct file *file = calloc(1, sizeof(*file));
 
@@ -563,14 +563,16 @@ static void alignments_are_cut_to_a_page(void **state)
 static void profiled_allocations_have_more_space(void **state)
 {
 	_cleanup_file_ struct file *file = make_file();
+	Elf64_Sym *counter = &file->symbols[IN_NOTE];
 
 	file->sections[PERCPU].sh_type = SHT_NOBITS;
 	file->sections[PERCPU].sh_size = 9 << 10;
 	assert_proof(*state, file, ENOMEM, "has 9216 bytes and alignment 8, more than modules");
-	name_section(file, NOTE, ".codetag.alloc_tags");
+	set_symbol(counter, 14, STB_LOCAL, PERCPU);
 	assert_proof(*state, file, 0, "");
-	name_section(file, NOTE, "alloc_tags");
-	assert_proof(*state, file, 0, "");
+	set_symbol(counter, 14, STB_LOCAL, DATA);
+	assert_proof(*state, file, ENOMEM, "has 9216 bytes");
+	set_symbol(counter, 14, STB_LOCAL, PERCPU);
 	file->sections[PERCPU].sh_size = 65 << 10;
 	assert_proof(*state, file, ENOMEM, "has 66560 bytes");
 }
