@@ -580,9 +580,9 @@ static bool has_profile_counters(const struct elf_parts *parts, unsigned int sec
 
 	for (size_t i = 0; i < parts->symbol_count; i++) {
 		elf_symbol_at(parts, i, &symbol);
+		/* "_alloc_tag_cntr.5" by GCC, "function._alloc_tag_cntr" by clang. */
 		if (symbol.st_shndx == section &&
-			strncmp(elf_symbol_name(parts, &symbol), PROFILE_COUNTER,
-				strlen(PROFILE_COUNTER)) == 0)
+			strstr(elf_symbol_name(parts, &symbol), PROFILE_COUNTER))
 			return true;
 	}
 	return false;

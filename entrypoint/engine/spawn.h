@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one way to start a child: workers, the vendor daemons, the compiler's tool, the helpers of
- * status and of the network's state. Descriptors are the child's too; ours are all close-on-exec.
+ * The one way to start a child: workers, the vendor daemons, the compiler's tool, questions that
+ * may hang, the helpers of the network's state. Descriptors are the child's too; ours are all
+ * close-on-exec.
  */
 #pragma once
 

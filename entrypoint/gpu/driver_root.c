@@ -104,19 +104,22 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 	return 0;
 }
 
+/* As many as can be made. Returns the first failure. */
 static int make_driver_nodes(
 	const struct maker *maker, const struct procfs_gpus *gpus, struct error *error)
 {
 	struct module_node nodes[DRIVER_NODES_MAX];
 	size_t count = procfs_driver_nodes(maker->root_fd, gpus, nodes);
+	struct error another;
+	int r = make_capabilities(maker, error);
 
 	for (size_t i = 0; i < count; i++) {
-		int r = make_node(maker, nodes[i].path, maker->mode, nodes[i].device, error);
+		int failed = make_node(maker, nodes[i].path, maker->mode, nodes[i].device,
+			r < 0 ? &another : error);
 
-		if (r < 0)
-			return r;
+		r = r < 0 ? r : failed;
 	}
-	return make_capabilities(maker, error);
+	return r;
 }
 
 int gpu_make_addon_nodes(
@@ -164,9 +167,8 @@ int gpu_make_nodes(struct action *action)
 		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
 	};
 	bool is_wanted = parameter(root_fd, "ModifyDeviceFiles", 1) != 0;
-	struct error error = { 0 };
-
 	struct procfs_gpus gpus = { .count = 0 };
+	struct error error = { 0 };
 
 	/* For modules that stayed loaded, or that the pod's other containers loaded. */
 	if (gpu_make_addon_nodes(root_fd, NULL, root_fd, &error) < 0)
@@ -174,7 +176,7 @@ int gpu_make_nodes(struct action *action)
 	if (!is_wanted)
 		return 0;
 	/* The vendor's programs make what is missing, too, where they may. */
-	(void) !make_driver_nodes(&maker, &gpus, &error); /* before a GPU that hangs is asked */
+	(void) make_driver_nodes(&maker, &gpus, &error); /* before a GPU that hangs is asked */
 	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &gpus);
 	if (make_driver_nodes(&maker, &gpus, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);

@@ -181,8 +181,10 @@ static void ask_gpus(int root_fd, void *answer)
 		struct question question = { root_fd, &gpus->items[i] };
 		const struct spawn child = { .run = ask_gpu, .context = &question };
 
-		if (spawn_start(&child, &pids[i]) < 0)
+		if (spawn_start(&child, &pids[i]) < 0) {
 			pids[i] = 0;
+			ask_gpu(&question);
+		}
 	}
 	for (size_t i = 0; i < gpus->count; i++)
 		if (pids[i])

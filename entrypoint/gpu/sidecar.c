@@ -137,7 +137,8 @@ static void follow_driver(struct role *role, unsigned happened, uint64_t *wake_m
 	(void) events_watch_file(&role->events, "/" CONTRACT_DRIVER_CTR_READY);
 	if (!fs_exists(role->root_fd, CONTRACT_DRIVER_CTR_READY))
 		sidecar->tried = false;
-	else if (!sidecar->tried && sysmodule_is_live(role->root_fd, "nvidia")) {
+	else if (!sidecar->tried && !role->events.worker_pid &&
+		 sysmodule_is_live(role->root_fd, "nvidia")) {
 		sidecar->tried = true; /* what fails once would fail at every event */
 		(void) plan_do(&role->plan, &again, &action);
 	}

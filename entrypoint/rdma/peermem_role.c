@@ -24,9 +24,8 @@
 #define LOAD_DEADLINE_MS    (600 * 1000)
 #define RELEASE_DEADLINE_MS (60 * 1000)
 
-/* No event comes when users of peermem end that are no process (or none that is seen), or when a
- * worker ends that hung in the kernel. */
-#define RETRY_MS 500
+/* No event comes when users of peermem end that are no process (or none that is seen). */
+#define RELEASE_RETRY_MS 500
 
 /* The holder's lock falls a moment after its file is closed, which is the event. */
 #define LOCK_RETRY_MS 50
@@ -217,7 +216,6 @@ static bool load(struct role *role, uint64_t *wake_ms)
 	uint64_t looked_us = wall_us();
 	const char *missing = find_missing(role);
 	struct action outcome;
-	int r;
 
 	if (missing) {
 		wait_for(role, missing, wake_ms);
@@ -232,15 +230,9 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		(void) snprintf(ofed.build_id, sizeof(ofed.build_id), "?");
 	if (strcmp(ofed.build_id, state->refused) == 0)
 		return false;
-	r = plan_do(&role->plan, &step, &outcome);
-	if (r == 0) {
+	if (plan_do(&role->plan, &step, &outcome) == 0) {
 		report_loaded(role, looked_us);
 		return true;
-	}
-	if (r == -EDEADLK) { /* not tried */
-		report(role, outcome.reason, outcome.error.text);
-		wake_by(wake_ms, clock_monotonic_ms() + RETRY_MS);
-		return false;
 	}
 	memcpy(state->refused, ofed.build_id, sizeof(state->refused));
 	report(role, outcome.reason, outcome.error.text);
@@ -271,7 +263,7 @@ static bool release(struct role *role, uint64_t *wake_ms)
 		}
 		report(role, outcome.reason, outcome.error.text);
 	}
-	wake_by(wake_ms, clock_monotonic_ms() + RETRY_MS);
+	wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
 	return false;
 }
 
@@ -328,6 +320,11 @@ void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (!role->peermem->always && !role->options.rdma)
 		return;
 	watch_files(role);
+	if (role->events.worker_pid) {
+		report(role, REASON_DEADLINE,
+			"waits for an earlier step's process, which hangs in the kernel");
+		return;
+	}
 	/* The kernel reports a module's end a moment before its folder is gone. */
 	if (happened & EVENT_KERNEL)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);

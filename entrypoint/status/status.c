@@ -459,11 +459,10 @@ int status_main(int root_fd, const struct status_options *options)
 	struct findings findings = { .incomplete = false };
 	int exit_code;
 
-	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &findings.gpus);
-
 	json_write_open(form, NULL, '{');
 	status_kernel(root_fd, form, &findings);
 	exit_code = status_roles(root_fd, form, &findings) ? 0 : 1;
+	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &findings.gpus);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		parts[i](root_fd, form, &findings);
 	json_write_list(form, "findings", &findings.lines);

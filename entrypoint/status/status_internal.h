@@ -18,7 +18,7 @@
 /* The label's column of a line that goes on with the one above. */
 #define STATUS_INDENT "         "
 
-/* Sentences about what is wrong: the lines with "!", and in JSON "findings"; and what they need. */
+/* Sentences about what is wrong: the lines with "!", and in JSON "findings". */
 struct findings {
 	struct strv lines;
 	bool incomplete; /* there was no memory for one */
