@@ -234,7 +234,8 @@ static bool load(struct role *role, uint64_t *wake_ms)
 		report_loaded(role, looked_us);
 		return true;
 	}
-	memcpy(state->refused, ofed.build_id, sizeof(state->refused));
+	if (!role->events.worker_pid)
+		memcpy(state->refused, ofed.build_id, sizeof(state->refused));
 	report(role, outcome.reason, outcome.error.text);
 	return true;
 }
@@ -315,24 +316,25 @@ static void keep_root_fitting(struct role *role)
 	(void) plan_do(&role->plan, &step, &outcome);
 }
 
+/* Not while a worker hangs, when no step would be tried: its end is an event. */
+static bool can_act(const struct role *role)
+{
+	return !role->events.stop_count && !role->events.worker_pid;
+}
+
 void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	if (!role->peermem->always && !role->options.rdma)
 		return;
 	watch_files(role);
-	if (role->events.worker_pid) {
-		report(role, REASON_DEADLINE,
-			"waits for an earlier step's process, which hangs in the kernel");
-		return;
-	}
 	/* The kernel reports a module's end a moment before its folder is gone. */
 	if (happened & EVENT_KERNEL)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 	/* Events that came while a worker ran were noticed by the worker's wait. */
 	if (take_turn(role, happened, wake_ms))
-		while (!role->events.stop_count && act(role, wake_ms))
+		while (can_act(role) && act(role, wake_ms))
 			watch_files(role);
-	if (!role->events.stop_count)
+	if (can_act(role))
 		keep_root_fitting(role);
 }
 
