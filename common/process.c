@@ -134,15 +134,50 @@ static void add_to_lines(struct lines *lines, const char *data, size_t size)
 	}
 }
 
-/* All that the pipe brings: to @gather, or to on_line and the log. */
-static int drain(const struct process *process, int fd, FILE *gather)
+/* To @gather, or to on_line and the log. Returns how many bytes; 0 at the end, -EAGAIN: none yet.
+ */
+static ssize_t take(int fd, FILE *gather, struct lines *lines)
+{
+	const struct process *process = lines->process;
+	char data[LINE_SIZE];
+	ssize_t size = read(fd, data, sizeof(data));
+
+	if (size <= 0)
+		return size < 0 ? -errno : 0;
+	if (gather)
+		(void) fwrite(data, 1, (size_t) size, gather);
+	if (!process->on_line)
+		return size;
+	if (process->log_fd >= 0 && write(process->log_fd, data, (size_t) size) < 0)
+		return -errno;
+	add_to_lines(lines, data, (size_t) size);
+	return size;
+}
+
+/* All that is in the FIFO (-1: none) now. */
+static int take_fifo(int fd, FILE *gather, struct lines *lines)
+{
+	ssize_t size;
+
+	do
+		size = fd < 0 ? 0 : take(fd, gather, lines);
+	while (size > 0);
+	return size == -EAGAIN ? 0 : (int) size;
+}
+
+/*
+ * All that the pipe brings until its end, and the FIFO until then. The FIFO first: what was written
+ * there before the pipe's next line stands before it.
+ */
+static int drain(const struct process *process, int fd, int fifo_fd, FILE *gather)
 {
 	uint64_t until_ms = clock_monotonic_ms() + process->timeout_ms;
 	struct lines lines = { .process = process };
-	char data[LINE_SIZE];
+	struct lines fifo_lines = { .process = process };
 
 	for (;;) {
-		struct pollfd output = { .fd = fd, .events = POLLIN };
+		struct pollfd outputs[] = { { .fd = fd, .events = POLLIN },
+			{ .fd = fifo_fd, .events = POLLIN } };
 		int wait_ms = process->on_quiet ? QUIET_MS : -1;
 		int left_ms = (int) (int64_t) (until_ms - clock_monotonic_ms());
 		ssize_t size;
@@ -152,24 +187,24 @@ static int drain(const struct process *process, int fd, FILE *gather)
 			return -ETIMEDOUT;
 		if (process->timeout_ms && (wait_ms < 0 || left_ms < wait_ms))
 			wait_ms = left_ms;
-		r = poll(&output, 1, wait_ms);
+		r = poll(outputs, ARRAY_SIZE(outputs), wait_ms);
 		if (r == 0 && process->on_quiet)
 			process->on_quiet(process->context);
 		if (r <= 0)
 			continue;
-		size = read(fd, data, sizeof(data));
+		r = take_fifo(fifo_fd, gather, &fifo_lines);
+		if (r < 0)
+			return r;
+		if (!outputs[0].revents)
+			continue;
+		size = take(fd, gather, &lines);
 		if (size < 0)
-			return -errno;
+			return (int) size;
 		if (size == 0)
 			break;
-		if (gather)
-			(void) fwrite(data, 1, (size_t) size, gather);
-		if (!process->on_line)
-			continue;
-		if (process->log_fd >= 0 && write(process->log_fd, data, (size_t) size) < 0)
-			return -errno;
-		add_to_lines(&lines, data, (size_t) size);
 	}
+	if (fifo_lines.length)
+		end_line(&fifo_lines);
 	if (lines.length)
 		end_line(&lines);
 	return 0;
@@ -204,6 +239,7 @@ int process_no_program(const char *name, struct error *error)
 static int run(const struct process *process, FILE *gather, struct error *error)
 {
 	const char *name = process->work ? "process" : process->argv->items[0];
+	_cleanup_close_ int fifo_fd = -1;
 	int ends[2] = { -1, -1 };
 	int drained = 0;
 	int status;
@@ -212,10 +248,20 @@ static int run(const struct process *process, FILE *gather, struct error *error)
 
 	if ((gather || process->on_line) && pipe2(ends, O_CLOEXEC) < 0)
 		return error_set_errno(error, -errno, "%s: pipe", name);
+	if (process->fifo) {
+		/* For writing, too: it never ends, however often its writers come and go. */
+		fifo_fd = open(process->fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		if (fifo_fd < 0) {
+			r = error_set_errno(error, -errno, "%s", process->fifo);
+			cleanup_close(&ends[0]);
+			cleanup_close(&ends[1]);
+			return r;
+		}
+	}
 	r = process->work ? start_work(process, ends[1], &pid) : spawn(process, ends[1], &pid);
 	cleanup_close(&ends[1]);
 	if (r == 0 && ends[0] >= 0)
-		drained = drain(process, ends[0], gather);
+		drained = drain(process, ends[0], fifo_fd, gather);
 	/* A program that still writes ends by that, instead of waiting for a reader. */
 	cleanup_close(&ends[0]);
 	if (r < 0 && process->work)

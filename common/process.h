@@ -27,6 +27,11 @@ struct process {
 	 * than some 16,000 bytes comes in pieces. Or NULL.
 	 */
 	void (*on_line)(void *context, const char *line);
+	/*
+	 * With on_line: a FIFO (fifo(7)) whose lines are output, too, until the child's own ends.
+	 * Programs that write there do not need the child to pass it on. Or NULL.
+	 */
+	const char *fifo;
 	/* Called about once a second for as long as it prints nothing. Or NULL. */
 	void (*on_quiet)(void *context);
 	void *context;           /* of these functions */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/process.h"
@@ -10,6 +11,7 @@
 #include "kernels/tool.h"
 
 #define CONTAINERS_FILE "containers"
+#define SAID            "/slipway/said" /* the folder of make_fifo() in a container */
 
 static void add_words(struct strv *argv, const char *const *words)
 {
@@ -38,8 +40,12 @@ static int run_words(const char *const *words, char **ret_output, struct error *
 
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* Runs with the output going to the log. Returns the exit status or a negative errno. */
-static int run_logged(const struct buildah *buildah, const struct strv *argv, struct error *error)
+/*
+ * Runs with the output going to the log, and what a container writes to @fifo (NULL: none). Returns
+ * the exit status or a negative errno.
+ */
+static int run_logged(const struct buildah *buildah, const struct strv *argv, const char *fifo,
+	struct error *error)
 {
 	_cleanup_strv_ struct strv extra = { 0 };
 	struct process process = {
@@ -49,6 +55,7 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 		.log_fd = buildah->log_fd,
 		.on_line = buildah->on_line,
 		.on_quiet = buildah->on_quiet,
+		.fifo = fifo,
 		.context = buildah->context,
 	};
 
@@ -188,7 +195,7 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	add_options(&argv, "--label", labels);
 	xstrv_push(&argv, folder);
 	start = lseek(buildah->log_fd, 0, SEEK_END);
-	r = run_logged(buildah, &argv, error);
+	r = run_logged(buildah, &argv, NULL, error);
 	if (r > 0)
 		return name_full(error_set(error, tool_errno(buildah->log_fd, start),
 					 "buildah build -f %s: exit status %d", containerfile, r),
@@ -207,17 +214,40 @@ int buildah_tag(const char *id, const char *name, struct error *error)
 	return run_words(WORDS("tag", id, name), NULL, error);
 }
 
+/*
+ * A folder with a FIFO that the program of a container writes to. With chroot isolation Buildah
+ * passes output on by a thread that it does not wait for when the program ends
+ * (chroot/run_common.go: runUsingChrootMain()): on a busy machine the last lines, with the reason
+ * of a failure, are lost. Returns 0 or a negative errno.
+ */
+static int make_fifo(const char *scratch_path, const char *what, char **ret_folder, char **ret_fifo)
+{
+	char *folder = xasprintf("%s/%s-said", scratch_path, what);
+	char *fifo = xasprintf("%s/lines", folder);
+	int r = fs_mkdir_parents(AT_FDCWD, folder, 0755);
+
+	*ret_folder = folder;
+	*ret_fifo = fifo;
+	return r < 0 ? r : mkfifo(fifo, 0600) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 int buildah_run(const struct buildah *buildah, const char *image, const char *what,
 	const struct buildah_mount *mounts, size_t mount_count, const struct strv *variables,
 	const char *program, struct error *error)
 {
 	_cleanup_free_ char *container = NULL;
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *fifo = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = from(buildah, image, what, NULL, &container, error);
+	int r = make_fifo(buildah->scratch_path, what, &folder, &fifo);
 
 	if (r < 0)
+		return error_set_errno(error, r, "%s", fifo);
+	r = from(buildah, image, what, NULL, &container, error);
+	if (r < 0)
 		return r;
-	add_words(&argv, WORDS("run", "--network", "none"));
+	add_words(&argv, WORDS("run", "--network", "none", "-v"));
+	xstrv_pushf(&argv, "%s:" SAID ":rw", folder);
 	for (size_t i = 0; i < mount_count; i++) {
 		xstrv_push(&argv, "-v");
 		xstrv_pushf(&argv, "%s:%s:%s", mounts[i].from, mounts[i].to,
@@ -226,8 +256,11 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 	add_options(&argv, "--env", variables);
 	xstrv_push(&argv, container);
 	xstrv_push(&argv, "--");
+	xstrv_push(&argv, "/bin/sh");
+	xstrv_push(&argv, "-c");
+	xstrv_push(&argv, "exec \"$0\" >" SAID "/lines 2>&1");
 	xstrv_push(&argv, program);
-	r = run_logged(buildah, &argv, error);
+	r = run_logged(buildah, &argv, fifo, error);
 	buildah_remove_container(container);
 	return r;
 }

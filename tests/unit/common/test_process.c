@@ -2,8 +2,10 @@
 #include "tests/unit/support.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "common/process.h"
+#include "common/xalloc.h"
 
 /* Runs words split at '|' with @process filled by the caller but for its argv. */
 static int run(struct process process, const char *words, char **ret_output, struct error *error)
@@ -214,6 +216,30 @@ static void a_function_of_ours_is_run_as_a_program_is(void **state)
 	assert_true(strv_contains(&lines, "err"));
 }
 
+static void a_fifo_brings_what_was_written_before_the_end(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *fifo = xasprintf("%s/lines", folder->path);
+	_cleanup_free_ char *words =
+		xasprintf("sh|-c|echo out; seq 20000 >%s; echo last >%s", fifo, fifo);
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct process process = plain;
+	struct error error = { 0 };
+
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	process.on_line = push_line;
+	process.fifo = fifo;
+	process.context = &lines;
+	assert_int_equal(run(process, words, NULL, &error), 0);
+	assert_int_equal(lines.count, 20002);
+	assert_true(strv_contains(&lines, "out"));
+	assert_true(strv_contains(&lines, "20000"));
+	assert_true(strv_contains(&lines, "last"));
+	assert_int_equal(unlink(fifo), 0);
+	assert_int_equal(run(process, "true", NULL, &error), -ENOENT);
+	assert_contains(error.text, fifo);
+}
+
 static void what_takes_too_long_is_killed(void **state)
 {
 	struct process process = plain;
@@ -245,6 +271,7 @@ int main(void)
 		folder_test(folder_and_environment_are_the_childs),
 		folder_test(stdin_is_empty_unless_given),
 		cmocka_unit_test(a_function_of_ours_is_run_as_a_program_is),
+		folder_test(a_fifo_brings_what_was_written_before_the_end),
 		cmocka_unit_test(what_takes_too_long_is_killed),
 	};
 
