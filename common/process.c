@@ -264,6 +264,7 @@ static int run(const struct process *process, FILE *gather, struct error *error)
 		drained = drain(process, ends[0], fifo_fd, gather);
 	/* A program that still writes ends by that, instead of waiting for a reader. */
 	cleanup_close(&ends[0]);
+	cleanup_close(&fifo_fd);
 	if (r < 0 && process->work)
 		return error_set_errno(
 			error, r, "a process name space of its own (is the container privileged?)");

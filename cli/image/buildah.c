@@ -258,7 +258,8 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 	xstrv_push(&argv, "--");
 	xstrv_push(&argv, "/bin/sh");
 	xstrv_push(&argv, "-c");
-	xstrv_push(&argv, "exec \"$0\" >" SAID "/lines 2>&1");
+	/* To open it for both does not wait for a reader, and to write without one ends it then. */
+	xstrv_push(&argv, "exec \"$0\" 3<>" SAID "/lines >" SAID "/lines 2>&1 3<&-");
 	xstrv_push(&argv, program);
 	r = run_logged(buildah, &argv, fifo, error);
 	buildah_remove_container(container);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -235,6 +236,13 @@ static void a_fifo_brings_what_was_written_before_the_end(void **state)
 	assert_true(strv_contains(&lines, "out"));
 	assert_true(strv_contains(&lines, "20000"));
 	assert_true(strv_contains(&lines, "last"));
+	/* A log that cannot be written ends the writer. */
+	free(words);
+	words = xasprintf("sh|-c|exec 3<>%s >%s 3<&-; exec seq 1000000", fifo, fifo);
+	process.log_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(run(process, words, NULL, &error), -ENOSPC);
+	(void) close(process.log_fd);
+	process.log_fd = -1;
 	assert_int_equal(unlink(fifo), 0);
 	assert_int_equal(run(process, "true", NULL, &error), -ENOENT);
 	assert_contains(error.text, fifo);
