@@ -5,13 +5,13 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * Has @ask fill the @size bytes of @answer in a child, which writes nothing to our output. One that
  * is not done after @timeout_ms is killed, and if it hangs in the kernel, left to the kernel.
- * Returns whether it was done; @answer has what it had written by then.
+ * @answer has what it had written by then. Returns 0 when it was done; -ETIMEDOUT; -EPIPE when the
+ * child died of the question (a library's crash); or the negative errno that kept it from starting.
  */
-bool ask_in_child(void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size,
+int ask_in_child(void (*ask)(int root_fd, void *answer), int root_fd, void *answer, size_t size,
 	int timeout_ms);

@@ -180,7 +180,10 @@ int gpu_make_nodes(struct action *action)
 	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &gpus);
 	if (make_driver_nodes(&maker, &gpus, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
-	for (size_t i = 0; i < gpus.count; i++)
+	if (gpus.error < 0)
+		worker_report(
+			action->worker, WORKER_NOTE, 0, PROCFS_NOT_ASKED, strerror(-gpus.error));
+	for (size_t i = 0; gpus.error == 0 && i < gpus.count; i++)
 		if (!gpus.items[i].has_answered)
 			worker_report(action->worker, WORKER_NOTE, 0, PROCFS_NO_ANSWER,
 				gpus.items[i].address, PROCFS_GPUS_MS / 1000);

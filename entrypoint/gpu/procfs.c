@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/gpu/procfs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -194,6 +195,7 @@ static void ask_gpus(int root_fd, void *answer)
 void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret)
 {
 	_cleanup_strv_ struct strv addresses = { 0 };
+	int r = 0;
 
 	*ret = (struct procfs_gpus){ .count = 0 };
 	if (fs_list(root_fd, PROCFS_NVIDIA "/gpus", &addresses) < 0)
@@ -202,7 +204,8 @@ void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret)
 		(void) snprintf(ret->items[ret->count++].address, sizeof(ret->items[0].address),
 			"%.31s", addresses.items[i]);
 	if (ret->count)
-		(void) ask_in_child(ask_gpus, root_fd, ret, sizeof(*ret), timeout_ms);
+		r = ask_in_child(ask_gpus, root_fd, ret, sizeof(*ret), timeout_ms);
+	ret->error = r == -ETIMEDOUT ? 0 : r; /* then some may have answered */
 }
 
 static void find_gpu(int root_fd, const struct procfs_gpu *gpu, struct found_nodes *found)

@@ -34,13 +34,16 @@ long procfs_capability_minor(int root_fd, const char *path);
 #define PROCFS_GPUS_MAX 128
 #define PROCFS_GPUS_MS  10000 /* the timeout for it */
 
-/* With the GPU's address and the seconds. */
+/* Where some GPU has not answered: with its address and the seconds. */
 #define PROCFS_NO_ANSWER                                                                           \
 	"%s: the driver gave no answer about this GPU within %d s: if it still does not, the GPU " \
 	"hangs, and dmesg may show its Xid; drain the node and reset the GPU or boot it again"
+/* Where none could be asked: with the errno's text. */
+#define PROCFS_NOT_ASKED "the driver could not be asked about its GPUs: %s"
 
 struct procfs_gpus {
 	size_t count;
+	int error; /* a negative errno: none could be asked */
 	struct procfs_gpu {
 		char address[32];
 		bool has_answered;

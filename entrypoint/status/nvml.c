@@ -175,16 +175,27 @@ const char *nvml_fabric_state_name(unsigned state)
 void nvml_fabric(int root_fd, struct nvml_answer *answer)
 {
 	const char *why = NULL;
+	int r;
 
 	*answer = (struct nvml_answer){ .count = -1 };
 	if (!sysmodule_is_live(root_fd, "nvidia"))
 		why = "no driver is loaded";
 	else if (!fs_exists(root_fd, "dev/nvidiactl"))
 		why = "there is no /dev/nvidiactl here";
-	else if (!ask_in_child(ask_nvml, root_fd, answer, sizeof(*answer), STATUS_LIBRARY_MS))
-		why = "libnvidia-ml gave no answer within 5 s";
-	if (!why)
+	if (why) {
+		(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
 		return;
-	answer->count = -1;
-	(void) snprintf(answer->why, sizeof(answer->why), "%s", why);
+	}
+	r = ask_in_child(ask_nvml, root_fd, answer, sizeof(*answer), STATUS_LIBRARY_MS);
+	if (r < 0)
+		answer->count = -1;
+	if (r == -ETIMEDOUT)
+		(void) snprintf(answer->why, sizeof(answer->why),
+			"libnvidia-ml gave no answer within %d s", STATUS_LIBRARY_MS / 1000);
+	else if (r == -EPIPE)
+		(void) snprintf(answer->why, sizeof(answer->why),
+			"libnvidia-ml ended the process that asked it");
+	else if (r < 0)
+		(void) snprintf(answer->why, sizeof(answer->why),
+			"libnvidia-ml could not be asked: %s", strerror(-r));
 }

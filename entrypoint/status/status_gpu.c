@@ -308,7 +308,9 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 				link.width, link.width_possible);
 	}
 	json_write_close(json, ']');
-	for (size_t i = 0; i < gpus->count; i++)
+	if (gpus->error < 0)
+		status_finding(findings, json, PROCFS_NOT_ASKED, strerror(-gpus->error));
+	for (size_t i = 0; gpus->error == 0 && i < gpus->count; i++)
 		if (!gpus->items[i].has_answered)
 			status_finding(findings, json, PROCFS_NO_ANSWER, gpus->items[i].address,
 				PROCFS_GPUS_MS / 1000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for libnvidia-ml.so.1, which needs a GPU: three GPUs, one in a fabric, one that knows
- * none, one that is broken. NVML_DOUBLE makes it "refuse" to start, or "hang".
+ * none, one that is broken. NVML_DOUBLE makes it "refuse" to start, "hang", or
+ * "end" the process that asked, as a crash in it would.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ int nvmlInitWithFlags(unsigned flags)
 	(void) flags;
 	if (wish && strcmp(wish, "hang") == 0)
 		(void) sleep(1000);
+	if (wish && strcmp(wish, "end") == 0)
+		_exit(1);
 	return wish && strcmp(wish, "refuse") == 0 ? 18 : 0;
 }
 

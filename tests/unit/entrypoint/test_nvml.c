@@ -79,6 +79,20 @@ static void one_that_hangs_is_left_behind(void **state)
 	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 30000);
 }
 
+static void one_that_crashes_takes_nothing_along(void **state)
+{
+	const struct folder *node = *state;
+	struct nvml_answer answer;
+
+	put_driver(node);
+	put_library(node);
+	assert_int_equal(setenv("NVML_DOUBLE", "end", 1), 0);
+	nvml_fabric(node->fd, &answer);
+	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
+	assert_int_equal(answer.count, -1);
+	assert_string_equal(answer.why, "libnvidia-ml ended the process that asked it");
+}
+
 /* The library would load the module, or make the node. */
 static void nothing_is_asked_without_a_driver(void **state)
 {
@@ -101,6 +115,7 @@ int main(void)
 		folder_test(each_gpu_speaks_for_itself),
 		folder_test(a_library_that_refuses_is_quoted),
 		folder_test(one_that_hangs_is_left_behind),
+		folder_test(one_that_crashes_takes_nothing_along),
 		folder_test(nothing_is_asked_without_a_driver),
 	};
 
