@@ -185,7 +185,7 @@ void link_set_differences(const struct links_restore *restore, const struct rest
 void links_make(struct links_restore *restore);
 /* Masters, ports' settings and a master's active port (link_master.c). */
 void masters_restore(struct links_restore *restore);
-void masters_choose_active(struct links_restore *restore);
+void masters_choose_ports(struct links_restore *restore);
 void sysctls_restore(const struct links_restore *restore);
 /* At the end, when a client has had the time to notice: which has not (dhcp.c). */
 void dhcp_report(const struct links_restore *restore);

@@ -180,7 +180,10 @@ void links_make(struct links_restore *restore)
 
 /* ---- settings of masters and ports */
 
-/* Read-only attributes of a bridge port: its state and what it learned about its neighbours. */
+/*
+ * Read-only attributes of a bridge port: its state and what it learned about its neighbours; and
+ * an interface's index, which is chosen later.
+ */
 static const uint64_t shown_of_bridge_port =
 	BIT(IFLA_BRPORT_STATE) | BIT(IFLA_BRPORT_ROOT_ID) | BIT(IFLA_BRPORT_BRIDGE_ID) |
 	BIT(IFLA_BRPORT_DESIGNATED_PORT) | BIT(IFLA_BRPORT_DESIGNATED_COST) | BIT(IFLA_BRPORT_ID) |
@@ -302,30 +305,50 @@ void masters_restore(struct links_restore *restore)
 	}
 }
 
-/* ---- the port that a bond uses */
+/* ---- the port that a bond uses, or a bridge's port falls back to */
 
-/* A bond forgets nothing but these two when a port goes, for they are indexes. */
-static void choose(struct links_restore *restore, const struct restored_link *link, uint16_t type,
-	const char *what)
+static bool is_bridge_port(const struct restored_link *link)
+{
+	return strcmp(record_text(link->record, "port_kind"), "bridge") == 0;
+}
+
+/* These are forgotten when a port goes, for they are indexes. */
+static void choose(struct links_restore *restore, const struct restored_link *link, bool is_port,
+	uint16_t type, const char *what)
+{
+	_cleanup_free_ struct nlmsghdr *saved =
+		record_message(link->record, is_port ? "port_data" : "data", 0);
+	uint32_t port = restored_index(
+		restore, link->record, netlink_number(netlink_attribute(saved, 0, type)));
+	const struct nlattr *data;
+
+	if (!link->now || !port)
+		return;
+	data = link_info_attribute(link->now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
+	if (netlink_number(netlink_nested(data, type)) != port)
+		set_one(restore, link, is_port, is_port ? "bridge" : "bond", type, &port,
+			sizeof(port), what);
+}
+
+/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
+static bool has_active_port(const struct restored_link *link)
 {
 	_cleanup_free_ struct nlmsghdr *saved = record_message(link->record, "data", 0);
 	uint32_t mode = netlink_number(netlink_attribute(saved, 0, IFLA_BOND_MODE));
-	uint32_t port = restored_index(
-		restore, link->record, netlink_number(netlink_attribute(saved, 0, type)));
 
-	/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
-	if (link->now && port && (mode == 1 || mode == 5 || mode == 6) &&
-		netlink_number(netlink_nested(
-			link_info_attribute(link->now, IFLA_INFO_DATA), type)) != port)
-		set_one(restore, link, false, "bond", type, &port, sizeof(port), what);
+	return is_bond(link) && (mode == 1 || mode == 5 || mode == 6);
 }
 
-void masters_choose_active(struct links_restore *restore)
+void masters_choose_ports(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
-		if (!is_bond(&restore->links[i]))
-			continue;
-		choose(restore, &restore->links[i], IFLA_BOND_PRIMARY, "its primary port");
-		choose(restore, &restore->links[i], IFLA_BOND_ACTIVE_SLAVE, "its active port");
+		const struct restored_link *link = &restore->links[i];
+
+		if (has_active_port(link)) {
+			choose(restore, link, false, IFLA_BOND_PRIMARY, "its primary port");
+			choose(restore, link, false, IFLA_BOND_ACTIVE_SLAVE, "its active port");
+		}
+		if (!link->is_hosts && is_bridge_port(link) && link->now && link->now->master)
+			choose(restore, link, true, IFLA_BRPORT_BACKUP_PORT, "its backup port");
 	}
 }

@@ -18,10 +18,12 @@ uint64_t link_boottime_s(void)
 
 struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before)
 {
-	size_t size = strlen(record_text(record, field)) / 2;
-	_cleanup_free_ struct nlmsghdr *message =
-		size ? calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(before + size)) : NULL;
+	const char *text = record_get(record, field);
+	size_t size = text ? strlen(text) / 2 : 0;
+	_cleanup_free_ struct nlmsghdr *message = NULL;
 
+	if (text && before + size)
+		message = calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(before + size));
 	if (!message)
 		return NULL;
 	message->nlmsg_len = (uint32_t) (MNL_NLMSG_HDRLEN + before + size);
@@ -505,7 +507,7 @@ static int restore_all(struct links_restore *restore)
 	replay_restore(restore, true);
 	kill_point("network:links:routes");
 	await_carriers(restore);
-	masters_choose_active(restore);
+	masters_choose_ports(restore);
 	dhcp_report(restore);
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct restored_link *link = &restore->links[i];

@@ -373,7 +373,7 @@ static bool finish_entry(struct replay *replay, struct task *task, struct nlmsgh
 /* ---- VLANs of a bridge's port */
 
 /*
- * A bridge without the filter has none; the bridge itself keeps its own. A port's message comes
+ * A port that is in no VLAN has no list; the bridge itself keeps its own. A port's message comes
  * twice where its driver has a bridge of its own, as mlx5 with VFs: the second is the driver's,
  * which has flags and no VLANs (net/core/rtnetlink.c: rtnl_bridge_getlink(),
  * ndo_dflt_bridge_getlink()).
@@ -382,15 +382,16 @@ static bool vlans_are_wanted(const struct saving *saving, const struct body *bod
 {
 	const struct nlattr *vlans = body->attributes[IFLA_AF_SPEC];
 
-	return vlans && saving->link->master && !netlink_nested(vlans, IFLA_BRIDGE_FLAGS);
+	return saving->link->master && !(vlans && netlink_nested(vlans, IFLA_BRIDGE_FLAGS));
 }
 
 static int describe_vlans(const struct body *body, struct record *record)
 {
 	const struct nlattr *vlans = body->attributes[IFLA_AF_SPEC];
 
-	return record_set_hex(
-		record, VLANS, mnl_attr_get_payload(vlans), mnl_attr_get_payload_len(vlans));
+	return vlans ? record_set_hex(record, VLANS, mnl_attr_get_payload(vlans),
+			       mnl_attr_get_payload_len(vlans))
+		     : record_set(record, VLANS, "");
 }
 
 static bool has_vlan(const struct nlattr *vlans, uint16_t number)
@@ -412,6 +413,7 @@ static bool has_vlan(const struct nlattr *vlans, uint16_t number)
 static bool prepare_vlans(struct replay *replay, struct task *task)
 {
 	struct links_restore *restore = replay->restore;
+	const struct nlattr *saved = replay->body.attributes[IFLA_AF_SPEC];
 	const struct link *now = task->link->now;
 	const struct link *bridge = link_by_index(&restore->now, now->master);
 	const struct nlattr *vlan;
@@ -419,6 +421,7 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 	struct nlmsghdr *request;
 	struct nlattr *list;
 	struct error ignored;
+	bool has_any;
 
 	if (!now->master || task->link->is_hosts)
 		return false;
@@ -427,15 +430,16 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 		      : NULL;
 	if (vlan)
 		only.vid = (uint16_t) netlink_number(vlan);
-	if (!only.vid || has_vlan(replay->body.attributes[IFLA_AF_SPEC], only.vid))
-		return true;
+	has_any = mnl_attr_get_payload_len(saved) > 0;
+	if (!only.vid || has_vlan(saved, only.vid))
+		return has_any;
 	request = netlink_link_request(restore->netlink, RTM_DELLINK, 0, now->index);
 	*(uint8_t *) mnl_nlmsg_get_payload(request) = AF_BRIDGE;
 	list = mnl_attr_nest_start(request, IFLA_AF_SPEC);
 	mnl_attr_put(request, IFLA_BRIDGE_VLAN_INFO, sizeof(only), &only);
 	mnl_attr_nest_end(request, list);
 	(void) !netlink_talk(restore->netlink, request, NULL, NULL, &ignored);
-	return true;
+	return has_any;
 }
 
 /* ---- nexthops */

@@ -172,7 +172,7 @@ CASE
     [[ $output == *" 15 links, 1 failures,"* ]]
 }
 
-@test "names that cross, a port in its bridge's own VLAN; a journal that is not finished holds; what is right is not touched" {
+@test "names that cross, ports in their bridge's own VLAN and in none, a port's backup; a journal that is not finished holds; what is right is not touched" {
     run_links 4 <<'CASE'
 . /test/links.sh
 modprobe -a $driver 8021q bridge
@@ -191,10 +191,16 @@ ip link set eth0.7 up
 # simnet's driver answers for its ports, too, as mlx5_core does.
 ip link add br0 type bridge vlan_filtering 1
 ip link set eth3 master br0
+ip link add link eth1 name eth1.8 address 02:00:00:00:00:18 type vlan id 8
+ip link set eth1.8 master br0
+bridge vlan del dev eth1.8 vid 1
+bridge link set dev eth3 backup_port eth1.8
 ip link set br0 up
 ip link set eth3 up
+ip link set eth1.8 up
 settle
 network_state /tmp/before
+grep -q 'backup_port eth1.8' /tmp/before
 
 # A life that saves and touches nothing: what is changed after it, the next run saves.
 nettool save run/journal $driver
