@@ -367,31 +367,29 @@ both_images() {
     both_images "$("$top/tests/worlds/make-world" photon5)" gcc-12 photon5.0
 }
 
-# newest_toolchain: the compile image of Debian 12 that was made last, of those that the local storage still has.
-newest_toolchain() {
-    local stages=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}/stages image
-    while read -r _ image; do
-        ! buildah inspect --type image "$(cat "$image")" >/dev/null 2>&1 || break
-    done < <(find "$stages" -path '*/toolchain-*/image' -exec grep -q /build-debian12-gcc-12: {} ';' -printf '%T@ %p\n' | sort -rn)
-    cat "$image"
+# toolchain [OPTION…]: the compile image that build has made, or takes, with these options.
+toolchain() {
+    "$slipway" build --kernel newest --os debian12 --dry-run --json "$@" 2>/dev/null |
+        sed -n 's/.*"stage":"toolchain","key":"\([0-9a-f]\{16\}\).*/localhost\/slipway\/build-debian12-gcc-12:\1/p'
 }
 
 @test "a vendor's image instead of a root: its own package manager is used" {
-    local name=localhost/slipway-test/vendor container source=$BATS_TEST_TMPDIR/source
+    local name=localhost/slipway-test/vendor container made source=$BATS_TEST_TMPDIR/source
     # A source that no build has met: its compile image is there afterwards, whatever was removed from the storage.
     cp -r tests/real/smallest-nvidia "$source"
     find "$source" -name '*.c' -exec sed -i "1i /* $(cat /proc/sys/kernel/random/uuid) */" {} +
     "$slipway" build --kernel newest --os debian12 --nvidia "$source" --force --output "$BATS_TEST_TMPDIR/first" >/dev/null
     # That image has what is wanted: its apt is a double that says so.
-    container=$(buildah from --quiet --pull-never "$(newest_toolchain)")
-    rm -f "$(buildah mount "$container")/asked"
+    container=$(buildah from --quiet --pull-never "$(toolchain --nvidia "$source" --force)")
     printf '#!/bin/sh\necho "asked: $*" >>/asked\n' >"$(buildah mount "$container")/usr/bin/apt-get"
     chmod 755 "$(buildah mount "$container")/usr/bin/apt-get"
     buildah commit --quiet "$container" "$name" >/dev/null
     buildah rm "$container" >/dev/null
     "$slipway" build --kernel newest --os debian12 "${smallest[@]}" --base-image "$name" --output "$BATS_TEST_TMPDIR/output"
-    buildah rmi "$name" >/dev/null
-    container=$(buildah from --quiet --pull-never "$(newest_toolchain)")
+    made=$(toolchain "${smallest[@]}" --base-image "$name")
+    container=$(buildah from --quiet --pull-never "$made")
     grep -q '^asked: install .* gcc g++ make .* gcc-12 ' "$(buildah mount "$container")/asked"
     buildah rm "$container" >/dev/null
+    # The next run's is another one.
+    buildah rmi "$name" "$made" >/dev/null
 }
