@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "common/process.h"
+#include "common/xalloc.h"
 
 #define REASON_SIZE 300
 
@@ -79,11 +80,15 @@ static int errno_of(const char *reason)
 	return -EIO;
 }
 
-int tool_errno(int log_fd, off_t start)
+int tool_failed(const char *what, int status, int log_fd, off_t start, struct error *error)
 {
-	_cleanup_free_ char *reason = why(log_fd, start);
+	_cleanup_free_ char *reason = NULL;
 
-	return errno_of(reason);
+	if (status > 128)
+		return ended_by_signal(what, status, error);
+	reason = why(log_fd, start);
+	return error_set(error, errno_of(reason), "%s: exit status %d: %s", what, status,
+		reason ? reason : "no reason given");
 }
 
 /* @log_fd can be read, for the reason; @object, "" or not, stands behind the program's name. */
@@ -91,7 +96,7 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 	struct error *error)
 {
 	_cleanup_free_ char *output = NULL;
-	_cleanup_free_ char *reason = NULL;
+	_cleanup_free_ char *what = NULL;
 	struct process process = { .argv = argv, .stdin_fd = -1, .log_fd = log_fd };
 	/* Messages of an earlier run explain nothing. */
 	off_t start = lseek(log_fd, 0, SEEK_END);
@@ -99,13 +104,9 @@ static int run(const struct strv *argv, int log_fd, const char *object, char **r
 
 	if (status < 0)
 		return status;
-	if (status > 128)
-		return ended_by_signal(argv->items[0], status, error);
 	if (status > 0) {
-		reason = why(log_fd, start);
-		return error_set(error, errno_of(reason), "%s%s%s: exit status %d: %s",
-			argv->items[0], *object ? " " : "", object, status,
-			reason ? reason : "no reason given");
+		what = xasprintf("%s%s%s", argv->items[0], *object ? " " : "", object);
+		return tool_failed(what, status, log_fd, start, error);
 	}
 	if (ret_output)
 		*ret_output = TAKE_PTR(output);

@@ -20,7 +20,7 @@ int tool_run(const struct strv *argv, char **ret_output, struct error *error) _m
  */
 int tool_run_logged(const struct strv *argv, const char *log, struct error *error) _must_check_;
 /*
- * Why a program failed whose output from @start on is in the file @log_fd, which can be read:
- * -ENOSPC or -EDQUOT where its last words say so, else -EIO.
+ * The same error for the program @what that ended with @status (not 0, as process_run() returns
+ * it), and whose output from @start on is in the file @log_fd, which can be read.
  */
-int tool_errno(int log_fd, off_t start);
+int tool_failed(const char *what, int status, int log_fd, off_t start, struct error *error);

@@ -290,7 +290,7 @@ static int build(
 	struct context *context = combine->context;
 	_cleanup_free_ char *log = cache_log_path(&context->cache, "combine", "last");
 	_cleanup_close_ int log_fd =
-		open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+		open(log, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	struct buildah buildah = { .log_fd = log_fd,
 		.run_path = context->cache.run_path,
 		.scratch_path = context->cache.scratch_path,

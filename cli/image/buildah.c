@@ -175,6 +175,7 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	const struct strv *arguments, const struct strv *labels, char **ret_id, struct error *error)
 {
 	_cleanup_free_ char *id_path = xasprintf("%s/image-id", buildah->scratch_path);
+	_cleanup_free_ char *what = NULL;
 	_cleanup_free_ char *id = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
 	off_t start;
@@ -196,10 +197,10 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	xstrv_push(&argv, folder);
 	start = lseek(buildah->log_fd, 0, SEEK_END);
 	r = run_logged(buildah, &argv, NULL, error);
-	if (r > 0)
-		return name_full(error_set(error, tool_errno(buildah->log_fd, start),
-					 "buildah build -f %s: exit status %d", containerfile, r),
-			error);
+	if (r > 0) {
+		what = xasprintf("buildah build -f %s", containerfile);
+		return name_full(tool_failed(what, r, buildah->log_fd, start, error), error);
+	}
 	if (r < 0)
 		return r;
 	r = fs_read(AT_FDCWD, id_path, 0, &id, NULL);

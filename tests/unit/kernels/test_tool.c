@@ -63,7 +63,8 @@ static void a_full_disk_is_one_in_the_words_of_every_program(void **state)
 			     "/var/cache/apt/archives/.\" >&2; exit 100",
 				 NULL, &error),
 		-ENOSPC);
-	assert_int_equal(tool_errno(-1, 0), -EIO);
+	assert_int_equal(tool_failed("buildah build", 1, -1, 0, &error), -EIO);
+	assert_contains(error.text, "buildah build: exit status 1: no reason given");
 }
 
 static void only_what_was_told_to_stop_is_interrupted(void **state)
