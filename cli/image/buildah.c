@@ -181,10 +181,14 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	off_t start;
 	int r;
 
-	/* A base from a bundle has another digest than where it was made: its layers are compressed
-	   there. Buildah would annotate the image with it. */
+	/*
+	 * A base from a bundle has another digest than where it was made: its layers are compressed
+	 * there. Buildah would annotate the image with it. Without a history it never finds a layer
+	 * of an earlier build, but looks at each image of the storage for it, and fails when one is
+	 * removed meanwhile ("layer not known", before Buildah 1.44).
+	 */
 	add_words(&argv,
-		WORDS("build", "--layers", "--pull-never", "--timestamp",
+		WORDS("build", "--layers", "--no-cache", "--pull-never", "--timestamp",
 			buildah->date ? buildah->date : "0", "--format", "oci", "--omit-history",
 			"--annotation", "org.opencontainers.image.base.digest=", "-f",
 			containerfile, "--iidfile", id_path));
