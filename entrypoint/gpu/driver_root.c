@@ -168,6 +168,7 @@ int gpu_make_nodes(struct action *action)
 	};
 	bool is_wanted = parameter(root_fd, "ModifyDeviceFiles", 1) != 0;
 	struct procfs_gpus gpus = { .count = 0 };
+	char sentence[PROCFS_SENTENCE];
 	struct error error = { 0 };
 
 	/* For modules that stayed loaded, or that the pod's other containers loaded. */
@@ -180,13 +181,8 @@ int gpu_make_nodes(struct action *action)
 	procfs_gpus_ask(root_fd, PROCFS_GPUS_MS, &gpus);
 	if (make_driver_nodes(&maker, &gpus, &error) < 0)
 		worker_report(action->worker, WORKER_NOTE, 0, "%s", error.text);
-	if (gpus.error < 0)
-		worker_report(
-			action->worker, WORKER_NOTE, 0, PROCFS_NOT_ASKED, strerror(-gpus.error));
-	for (size_t i = 0; gpus.error == 0 && i < gpus.count; i++)
-		if (!gpus.items[i].has_answered)
-			worker_report(action->worker, WORKER_NOTE, 0, PROCFS_NO_ANSWER,
-				gpus.items[i].address, PROCFS_GPUS_MS / 1000);
+	for (size_t i = 0; procfs_gpus_next_silent(&gpus, &i, sentence);)
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", sentence);
 	return 0;
 }
 

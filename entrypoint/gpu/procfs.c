@@ -208,6 +208,28 @@ void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret)
 	ret->error = r == -ETIMEDOUT ? 0 : r; /* then some may have answered */
 }
 
+bool procfs_gpus_next_silent(
+	const struct procfs_gpus *gpus, size_t *i, char sentence[PROCFS_SENTENCE])
+{
+	if (gpus->error < 0) {
+		(void) snprintf(sentence, PROCFS_SENTENCE,
+			"the driver could not be asked about its GPUs: %s; the container's limits "
+			"on processes or memory may be too low",
+			strerror(-gpus->error));
+		return (*i)++ == 0;
+	}
+	while (*i < gpus->count && gpus->items[*i].has_answered)
+		(*i)++;
+	if (*i >= gpus->count)
+		return false;
+	(void) snprintf(sentence, PROCFS_SENTENCE,
+		"%s: the driver gave no answer about this GPU within %d s: if it still does not, "
+		"the GPU hangs, and dmesg may show its Xid; drain the node and reset the GPU or "
+		"boot it again",
+		gpus->items[(*i)++].address, PROCFS_GPUS_MS / 1000);
+	return true;
+}
+
 static void find_gpu(int root_fd, const struct procfs_gpu *gpu, struct found_nodes *found)
 {
 	char minor[16], node_path[32];

@@ -33,13 +33,7 @@ long procfs_capability_minor(int root_fd, const char *path);
 
 #define PROCFS_GPUS_MAX 128
 #define PROCFS_GPUS_MS  10000 /* the timeout for it */
-
-/* Where some GPU has not answered: with its address and the seconds. */
-#define PROCFS_NO_ANSWER                                                                           \
-	"%s: the driver gave no answer about this GPU within %d s: if it still does not, the GPU " \
-	"hangs, and dmesg may show its Xid; drain the node and reset the GPU or boot it again"
-/* Where none could be asked: with the errno's text. */
-#define PROCFS_NOT_ASKED "the driver could not be asked about its GPUs: %s"
+#define PROCFS_SENTENCE 256
 
 struct procfs_gpus {
 	size_t count;
@@ -57,6 +51,13 @@ struct procfs_gpus {
  * passed.
  */
 void procfs_gpus_ask(int root_fd, int timeout_ms, struct procfs_gpus *ret);
+
+/*
+ * Writes the sentence for the next GPU, from *@i on, that has not answered in PROCFS_GPUS_MS, or
+ * for all at once where none could be asked, and moves *@i behind it. False: there is no more.
+ */
+bool procfs_gpus_next_silent(
+	const struct procfs_gpus *gpus, size_t *i, char sentence[PROCFS_SENTENCE]);
 
 struct module_node {
 	const struct gpu_module *module;

@@ -276,6 +276,7 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 	_cleanup_free_ struct pci_function *functions = NULL;
 	const struct procfs_gpus *gpus = &findings->gpus;
 	int count = pci_functions(root_fd, &functions);
+	char sentence[PROCFS_SENTENCE];
 
 	json_write_open(json, "devices", '[');
 	for (int i = 0; i < count; i++) {
@@ -308,12 +309,8 @@ void status_devices(int root_fd, struct json *json, struct findings *findings)
 				link.width, link.width_possible);
 	}
 	json_write_close(json, ']');
-	if (gpus->error < 0)
-		status_finding(findings, json, PROCFS_NOT_ASKED, strerror(-gpus->error));
-	for (size_t i = 0; gpus->error == 0 && i < gpus->count; i++)
-		if (!gpus->items[i].has_answered)
-			status_finding(findings, json, PROCFS_NO_ANSWER, gpus->items[i].address,
-				PROCFS_GPUS_MS / 1000);
+	for (size_t i = 0; procfs_gpus_next_silent(gpus, &i, sentence);)
+		status_finding(findings, json, "%s", sentence);
 	if (count <= 0)
 		status_print(json, "devices  no NVIDIA or Mellanox PCI function\n");
 }

@@ -30,14 +30,23 @@ static void put_driver(const struct folder *node)
 	folder_write_text(node, "dev/nvidiactl", "");
 }
 
+/* @wish: what the library is to do; NULL: to answer. */
+static void ask(const struct folder *node, const char *wish, struct nvml_answer *ret)
+{
+	put_driver(node);
+	put_library(node);
+	if (wish)
+		assert_int_equal(setenv("NVML_DOUBLE", wish, 1), 0);
+	nvml_fabric(node->fd, ret);
+	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
+}
+
 static void each_gpu_speaks_for_itself(void **state)
 {
 	const struct folder *node = *state;
 	struct nvml_answer answer;
 
-	put_driver(node);
-	put_library(node);
-	nvml_fabric(node->fd, &answer);
+	ask(node, NULL, &answer);
 	assert_int_equal(answer.count, 3);
 	assert_string_equal(answer.gpus[0].uuid, "GPU-0");
 	assert_string_equal(nvml_fabric_state_name(answer.gpus[0].state), "completed");
@@ -54,12 +63,8 @@ static void a_library_that_refuses_is_quoted(void **state)
 	const struct folder *node = *state;
 	struct nvml_answer answer;
 
-	put_driver(node);
-	put_library(node);
-	assert_int_equal(setenv("NVML_DOUBLE", "refuse", 1), 0);
-	nvml_fabric(node->fd, &answer);
+	ask(node, "refuse", &answer);
 	assert_int_equal(answer.count, -1);
-	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
 	assert_contains(answer.why, "Driver/library version mismatch");
 }
 
@@ -69,12 +74,8 @@ static void one_that_hangs_is_left_behind(void **state)
 	uint64_t begun_ms = clock_monotonic_ms();
 	struct nvml_answer answer;
 
-	put_driver(node);
-	put_library(node);
-	assert_int_equal(setenv("NVML_DOUBLE", "hang", 1), 0);
-	nvml_fabric(node->fd, &answer);
+	ask(node, "hang", &answer);
 	assert_int_equal(answer.count, -1);
-	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
 	assert_contains(answer.why, "gave no answer within 5 s");
 	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 30000);
 }
@@ -84,11 +85,7 @@ static void one_that_crashes_takes_nothing_along(void **state)
 	const struct folder *node = *state;
 	struct nvml_answer answer;
 
-	put_driver(node);
-	put_library(node);
-	assert_int_equal(setenv("NVML_DOUBLE", "end", 1), 0);
-	nvml_fabric(node->fd, &answer);
-	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
+	ask(node, "end", &answer);
 	assert_int_equal(answer.count, -1);
 	assert_string_equal(answer.why, "libnvidia-ml ended the process that asked it");
 }

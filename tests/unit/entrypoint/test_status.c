@@ -67,6 +67,13 @@ static void a_gpu_that_does_not_answer_is_named(void **state)
 	assert_int_equal(findings.lines.count, 1);
 	assert_contains(findings.lines.items[0],
 		"0000:00:06.0: the driver gave no answer about this GPU within 10 s");
+	/* One sentence, however many there are. */
+	findings.gpus.count = 2;
+	findings.gpus.error = -EAGAIN;
+	status_devices(node->fd, &json, &findings);
+	assert_int_equal(findings.lines.count, 2);
+	assert_contains(findings.lines.items[1],
+		"the driver could not be asked about its GPUs: Resource temporarily unavailable");
 	strv_free(&findings.lines);
 	(void) fclose(json.file);
 }
