@@ -12,10 +12,27 @@
 #define REASON_SIZE 300
 
 /*
- * The line with the reason: the first that the program marks as an error, else the last one. Go's
- * programs end with what went wrong: a list of errors ("3 errors occurred:") with its last one, and
- * a line with its last words, of which only these are taken. Of a log line (level=fatal msg="…")
- * the message.
+ * The words behind the mark of an error, apt's or Buildah's; NULL where @line has none, or where
+ * the cause comes later: dnf prints the mark alone, and the last line of a list has it.
+ */
+static char *marked_reason(char *line)
+{
+	static const char *const marks[] = { "E: ", "Error: " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+		size_t length = strlen(marks[i]);
+
+		if (strncmp(line, marks[i], length) == 0)
+			return !line[length] || str_ends_with(line, "occurred:") ? NULL
+										 : line + length;
+	}
+	return NULL;
+}
+
+/*
+ * The reason: what the program marks first as an error, else its last line. Go's programs end with
+ * what went wrong: a list of errors with its last one, and a line with its last words, of which
+ * only these are taken. Of a log line (level=fatal msg="…") the message.
  */
 static char *why(int log_fd, off_t start)
 {
@@ -31,9 +48,10 @@ static char *why(int log_fd, off_t start)
 		return NULL;
 	text[size] = '\0';
 	for (line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-		last = line;
-		if (strncmp(line, "E: ", 3) == 0 ||
-			(strncmp(line, "Error: ", 7) == 0 && !str_ends_with(line, "occurred:")))
+		char *marked = marked_reason(line);
+
+		last = marked ? marked : line;
+		if (marked)
 			break;
 	}
 	if (last && strstr(last, " msg=\""))

@@ -31,7 +31,12 @@ static void a_failure_has_the_reason_that_was_marked_as_one(void **state)
 
 	(void) state;
 	assert_int_equal(run("echo 'E: no disk' >&2; echo bye >&2; exit 3", NULL, &error), -EIO);
-	assert_contains(error.text, "exit status 3: E: no disk");
+	assert_contains(error.text, "exit status 3: no disk");
+	/* As dnf prints it. */
+	assert_int_equal(
+		run("echo 'Error: ' >&2; echo ' Problem: no package x' >&2; exit 1", NULL, &error),
+		-EIO);
+	assert_contains(error.text, "exit status 1: Problem: no package x");
 	/* As Buildah prints several, of any length: the last one's end has the cause. */
 	assert_int_equal(run("printf 'Error: adding: 2 errors occurred:\\n\\t* pipe\\n\\t* %0999d: "
 			     "put: not permitted\\n\\n' 0 >&2; exit 125",
@@ -55,6 +60,7 @@ static void a_full_disk_is_one_in_the_words_of_every_program(void **state)
 		-ENOSPC);
 	assert_int_equal(
 		run("echo 'Error: disk quota exceeded' >&2; exit 125", NULL, &error), -EDQUOT);
+	assert_contains(error.text, "exit status 125: disk quota exceeded");
 	assert_int_equal(run("echo '  installing package gcc-8.5.0 needs 12MB more space on the / "
 			     "filesystem' >&2; exit 1",
 				 NULL, &error),
