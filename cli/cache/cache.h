@@ -6,7 +6,7 @@
  *     stages/<name>-<key>/    finished outputs
  *     blobs/sha256/<digest>   downloads
  *     indexes/                package lists
- *     logs/<name>-<key>.log   one a recipe
+ *     logs/<name>-<key>.log   one a recipe, and one a combine that failed
  *     failed/<name>/          the work folder of the last failure
  *     compiled/ccache/        what compilers made, for the next recipe that runs them
  *     locks/                  held while an output is made

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/image/output_place.h"
 #include "cli/image/policies.h"
@@ -288,7 +289,8 @@ static int build(
 	struct combine *combine, const char *folder, struct image *image, struct error *error)
 {
 	struct context *context = combine->context;
-	_cleanup_free_ char *log = cache_log_path(&context->cache, "combine", "last");
+	_cleanup_free_ char *log =
+		cache_log_path(&context->cache, "combine", basename(context->cache.run_path));
 	_cleanup_close_ int log_fd =
 		open(log, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	struct buildah buildah = { .log_fd = log_fd,
@@ -320,6 +322,7 @@ static int build(
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &image->id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", log);
+	(void) unlink(log);
 	progress_step(&context->progress, "write the OCI archive");
 	return image_archive(context->cache.scratch_path, folder, image, error);
 }
