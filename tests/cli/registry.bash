@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Debian's docker-registry on loopback, for one file of tests. The package is unpacked, not installed: it would bring a service.
-#   start_registry [LINE…]   serves without TLS, LINE is more of its config.yml; sets $registry to its address
+#   start_registry [LINE…]   serves without TLS, in place of an earlier one; LINE is more of its config.yml; sets $registry
 #   stop_registry            its images stay
 #   put_image REF LABEL=V…   an image without a layer; architectures="amd64 arm64" makes an index of one for each
 #   remove_tag REF
@@ -9,6 +9,7 @@
 start_registry() {
     local folder=$BATS_FILE_TMPDIR/registry program config=$BATS_FILE_TMPDIR/registry.yml debs=$BATS_FILE_TMPDIR/debs
     program=$folder/usr/bin/docker-registry
+    stop_registry
     if [[ ! -x $program ]]; then
         mkdir -p "$folder" "$debs"
         dpkg -x "$("$repository/tests/vm/fetch-deb" "$debs" docker-registry)" "$folder"
