@@ -313,6 +313,7 @@ static int build(
 	if (*revision_of(combine))
 		xstrv_pushf(&arguments, "CONTAINER_VERSION=%s", revision_of(combine));
 	buildah.target = image->role;
+	buildah.has_stages = image_role_find(image->role)->combines_on_gpu;
 	xstrv_pushf(&labels, "org.opencontainers.image.version=%s", image->version);
 	xstrv_pushf(&labels, "io.slipway.krel=%s", krels);
 	xstrv_pushf(&labels, "io.slipway.proof=%s", image->proof);

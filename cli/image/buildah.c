@@ -112,15 +112,20 @@ char *buildah_image_label(const char *name, const char *label)
 }
 
 /*
- * A new container, written down before it is made, so that a killed run's can be found. Runs in
- * other containers that share the storage have our process IDs, but not our folder; stages that run
- * at once have a scratch folder each.
+ * A name that nothing else in the storage has. Runs in other containers that share it have our
+ * process IDs, but not our folder; stages that run at once have a scratch folder each.
  */
+static char *name_of_our_own(const struct buildah *buildah)
+{
+	return xasprintf("%s-%s", basename(buildah->run_path), basename(buildah->scratch_path));
+}
+
+/* A new container, written down before it is made, so that a killed run's can be found. */
 static int from(const struct buildah *buildah, const char *image, const char *what,
 	const char *arch, char **ret_container, struct error *error)
 {
-	_cleanup_free_ char *container = xasprintf("slipway-%s-%s-%s", what,
-		basename(buildah->run_path), basename(buildah->scratch_path));
+	_cleanup_free_ char *own = name_of_our_own(buildah);
+	_cleanup_free_ char *container = xasprintf("slipway-%s-%s", what, own);
 	_cleanup_free_ char *list = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
 	FILE *file = fopen(list, "ae");
 	int r;
@@ -183,12 +188,13 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 
 	/*
 	 * A base from a bundle has another digest than where it was made: its layers are compressed
-	 * there. Buildah would annotate the image with it. Without a history it never finds a layer
-	 * of an earlier build, but looks at each image of the storage for it, and fails when one is
-	 * removed meanwhile ("layer not known", before Buildah 1.44).
+	 * there. Buildah would annotate the image with it. With --layers it would keep an image of
+	 * each instruction for later builds, which find none of them, as ours have no history. A
+	 * build that fails may still remove a layer that another one is about to use ("layer not
+	 * known"): then another try helps.
 	 */
 	add_words(&argv,
-		WORDS("build", "--layers", "--no-cache", "--pull-never", "--timestamp",
+		WORDS("build", "--layers=false", "--pull-never", "--timestamp",
 			buildah->date ? buildah->date : "0", "--format", "oci", "--omit-history",
 			"--annotation", "org.opencontainers.image.base.digest=", "-f",
 			containerfile, "--iidfile", id_path));
@@ -196,6 +202,11 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)
 		xstrv_pushf(&argv, "--target=%s", buildah->target);
+	if (buildah->has_stages) {
+		_cleanup_free_ char *own = name_of_our_own(buildah);
+
+		xstrv_pushf(&argv, "--build-arg=RUN=%s", own);
+	}
 	add_options(&argv, "--build-arg", arguments);
 	add_options(&argv, "--label", labels);
 	xstrv_push(&argv, folder);

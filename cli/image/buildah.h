@@ -13,6 +13,7 @@ struct buildah {
 	void (*on_quiet)(void *context); /* about once a second without one; or NULL */
 	void *context;
 	const char *target; /* stage of the Containerfile that is wanted; NULL: its last */
+	bool has_stages;    /* it starts from another stage, which needs the argument RUN */
 	const char *date;   /* of an image and its files, seconds since 1970; NULL: 0 */
 	bool network;       /* what a build runs gets this machine's network; else none at all */
 	/* Folder that lists the containers of this run; its name is part of theirs. */
@@ -44,8 +45,11 @@ int buildah_import(const struct buildah *buildah, const char *tar_path, const ch
 	const char *arch, struct error *error) _must_check_;
 
 /*
- * Builds @containerfile in @folder with "NAME=value" arguments and labels. The image has no name
- * yet; its ID is freed by the caller.
+ * Builds @containerfile in @folder with "NAME=value" arguments and labels. The wanted stage and
+ * each that it starts from (FROM) are a layer each. The image has no name yet; its ID is freed by
+ * the caller. Buildah removes the images of the other stages at the end. Two builds of the same
+ * files would share them, so each of those stages has a label with the argument RUN, which is
+ * another for each build. @labels go to every stage and override its own.
  */
 int buildah_build(const struct buildah *buildah, const char *containerfile, const char *folder,
 	const struct strv *arguments, const struct strv *labels, char **ret_id,

@@ -150,8 +150,8 @@ static void list_nic_tags(const struct image_tagged *of, struct strv *tags)
 }
 
 static const struct image_role roles[] = {
-	{ "gpu", IMAGE_GPU_REPOSITORY, list_gpu_tags },
-	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags },
+	{ "gpu", IMAGE_GPU_REPOSITORY, list_gpu_tags, false },
+	{ "nic", IMAGE_NIC_REPOSITORY, list_nic_tags, true },
 };
 
 const struct image_role *image_role_find(const char *role)

@@ -75,6 +75,7 @@ struct image_role {
 	const char *repository; /* its name without the registry */
 	/* Appends the image's tags, but for those that are there. */
 	void (*list_tags)(const struct image_tagged *of, struct strv *tags);
+	bool combines_on_gpu; /* its stage of Containerfile.combine starts from the stage gpu */
 };
 
 /* NULL: no operator runs images of this role. */

@@ -206,6 +206,7 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	const struct context *context = &build->context;
 	_cleanup_(made_image_free) struct made_image image = {
 		.containerfile = KIT_CONTAINERFILE,
+		.has_stages = true,
 	};
 	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
 	/* The id is a hash of all that is in it, the compiler included: the node's cache goes by

@@ -70,7 +70,7 @@ struct image_row {
 	enum driver driver;       /* that it is called by */
 	const char *repository;   /* its name without the registry */
 	const char *const *names; /* that slipway-init is called by there, to NULL */
-	bool links;               /* its Containerfile makes ld.so.cache */
+	bool links;               /* its Containerfile makes ld.so.cache, in a stage */
 	bool has_targets;         /* its Containerfile has "precompiled" and "sources" */
 	void (*add_tags)(struct making *making, const char *end);
 	/* Adds other facts, known before the image is made, to its image.conf and labels. */
@@ -395,7 +395,7 @@ static int make_root(struct making *making, struct error *error)
 	return r < 0 ? r : making->root.result;
 }
 
-/* Its own folder in the context: a layer that the images of all kernels share. */
+/* Its own folder in the context: part of the layer that the images of all kernels share. */
 static int copy_userspace(struct making *making, const char *folder, struct error *error)
 {
 	static const char *const parts[] = { "usr", "opt", "etc" };
@@ -428,7 +428,7 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 		       : userspace_record(making->build, folder, &making->image.userspace, error);
 }
 
-/* In a layer of its own, too. */
+/* Its own folder, too: in the GPU image it is in that shared layer. */
 static int stage_names(const struct making *making, const char *folder, struct error *error)
 {
 	_cleanup_(staging_close) struct staging staging = { .fd = -1 };
@@ -527,6 +527,7 @@ static int build_image(struct making *making, const struct stage_place *place, c
 		.target = !making->row->has_targets ? NULL
 			  : sources                 ? "sources"
 						    : "precompiled",
+		.has_stages = making->row->links || sources,
 		.date = build->context.date,
 	};
 	_cleanup_free_ char *base = image_name(from, error);
@@ -544,7 +545,6 @@ static int build_image(struct making *making, const struct stage_place *place, c
 			xstrv_pushf(&made.arguments, "QEMU=qemu-%s", build->target.arch->uname);
 	}
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
-	xstrv_pushf(&made.arguments, "KREL=%s", build->target.krel);
 	xstrv_pushf(
 		&made.arguments, "KEY=%s", stage_find(build, STAGE_IMAGE, making->id)->cached->key);
 	xstrv_pushf(&made.arguments, "VERSION=%s", making->version);

@@ -377,8 +377,9 @@ struct made_image {
 	const char *containerfile; /* below containers/ */
 	const char *folder;        /* its context */
 	const char *target;        /* stage of the Containerfile; NULL: its last */
-	const char *date;          /* as struct buildah has it */
-	bool network;              /* what it runs gets this machine's */
+	bool has_stages;           /* this and the next as struct buildah has them */
+	const char *date;
+	bool network; /* what it runs gets this machine's */
 	struct strv arguments;
 	struct strv labels;
 };

@@ -142,6 +142,7 @@ int made_image_build(struct build *build, const struct stage_place *place,
 		return r;
 	buildah.network = image->network;
 	buildah.target = image->target;
+	buildah.has_stages = image->has_stages;
 	buildah.date = image->date;
 	r = buildah_build(
 		&buildah, file, image->folder, &image->arguments, &image->labels, ret_id, error);

@@ -41,6 +41,9 @@ teardown_file() {
     umount "$folder/storage/overlay" 2>/dev/null || true
 }
 
+# layers IMAGES.JSON: the digests of the image's layers.
+layers() { buildah inspect --type image --format '{{range .OCIv1.RootFS.DiffIDs}}{{println .}}{{end}}' "$(jq -r '.images[0].id' "$1")"; }
+
 @test "bundle --plan, and a target of it without network and sources: the same digest, and only what it reads" {
     local krel name
     "$slipway" build --plan "$folder/plan.json" --output "$folder/there"
@@ -49,13 +52,21 @@ teardown_file() {
     jq -e '.targets | length == 2 and all([.outputs[].stage] == ["init", "nvidia-core", "userspace"])' "$folder/bundle.json"
     rm -r "$folder/sources"
     printf '%s\n' '[storage]' 'driver = "overlay"' "graphroot = \"$folder/storage\"" "runroot = \"$folder/run\"" >"$folder/storage.conf"
-    # The second: where the bundle was made, the first had filled Buildah's own cache.
+    # The second: what only the first reads is not to come along.
     run -0 unshare --net env CONTAINERS_STORAGE_CONF="$folder/storage.conf" "$slipway" build --plan "$folder/plan.json" \
         --bundle "$folder/bundle" --target 1 --cache "$folder/cache" --output "$folder/here"
     [[ $output != *"compile the core"* && $output != *"arrange driver"* ]]
     krel=$(jq -r '.targets[1].krel' "$folder/plan.json")
     name=$krel-debian12/images.json
     diff <(jq '[.images[] | .tag, .digest, .id]' "$folder/there/$name") <(jq '[.images[] | .tag, .digest, .id]' "$folder/here/$name")
+    # What is the same for both kernels is in layers that they share.
+    layers "$folder/there/$(jq -r '.targets[0].krel' "$folder/plan.json")-debian12/images.json" >"$folder/first"
+    layers "$folder/there/$name" >"$folder/second"
+    diff <(head -n -1 "$folder/first") <(head -n -1 "$folder/second")
+    run ! cmp -s "$folder/first" "$folder/second"
     diff <(jq -r --arg krel "$krel" '.targets[] | select(.krel == $krel).downloads[] | sub(".*/"; "")' "$folder/bundle.json" | sort) \
         <(find "$folder/cache/blobs/sha256" -type f -printf '%f\n' | grep -E '^[0-9a-f]{64}$' | sort)
+    # A build leaves neither a container nor an image without a name.
+    [[ -z $(CONTAINERS_STORAGE_CONF="$folder/storage.conf" buildah ps --all --quiet) ]]
+    [[ -z $(CONTAINERS_STORAGE_CONF="$folder/storage.conf" buildah images --quiet --filter dangling=true) ]]
 }
